@@ -1,0 +1,211 @@
+"""The gate: every request to a model passes here, once for all models.
+
+In: a model, the route it stands for, a request. Out: its reply; and, in the caller's `trail`, one `Attempt` for every
+exchange that was begun, also when it failed or was cancelled. The gate holds the cap of exchanges per route, the
+deadline of the request, and the retries (`retry.py` decides, the gate waits). Called by the worker and the compressor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random as _random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from typing import Any
+
+from slate_lab import tokens
+from slate_lab.errors import ModelError
+from slate_lab.models.estimate import count_request
+from slate_lab.models.faults import Fault, is_transient
+from slate_lab.models.prices import PriceBook
+from slate_lab.models.protocol import Delta, Model
+from slate_lab.models.retry import RetrySpec, Stop, plan_retry
+from slate_lab.records import Attempt, Cost, Reply, Request, Route, Usage
+
+__all__ = ["Gate"]
+
+
+class Gate:
+    """Asks models, with retries, deadline, cap and cost.
+
+    Args:
+        prices: the price book.
+        clock: nanoseconds since the epoch, for the rows.
+        sleep: waits seconds.
+        random: a number in 0..1, for the jitter.
+    """
+
+    def __init__(
+        self,
+        prices: PriceBook | None = None,
+        *,
+        clock: Callable[[], int] = time.time_ns,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        random: Callable[[], float] = _random.random,
+    ) -> None:
+        self._prices = prices or PriceBook()
+        self._clock = clock
+        self._sleep = sleep
+        self._random = random
+        self._caps: dict[Route, asyncio.Semaphore] = {}
+
+    async def ask(
+        self,
+        model: Model,
+        route: Route,
+        request: Request,
+        *,
+        trail: list[Attempt],
+        on_delta: Delta | None = None,
+        retry: RetrySpec | None = None,
+    ) -> Reply:
+        """The reply of `model`.
+
+        Args:
+            model: what answers.
+            route: what it is called in rows, prices and the cap.
+            request: what is asked; `deadline_s` holds for all exchanges and waits together.
+            trail: gets one `Attempt` for every exchange, in order.
+            on_delta: given each piece of visible text as it arrives.
+            retry: the rules of the route.
+
+        Raises:
+            ModelError: the request failed for good; `retry-exhausted`, `unreachable` and `timeout` may be tried on
+                another route.
+        """
+        spec = retry or RetrySpec()
+        deadline = None if request.deadline_s is None else self._clock() + int(request.deadline_s * 1e9)
+        wait = 0.0
+        n = 0
+        while True:
+            n += 1
+            asked = self._clock()
+            async with self._cap(route, spec):
+                begun = self._clock()
+                exchange = _Exchange(n, begun, wait + (begun - asked) / 1e9, self._clock, on_delta)
+                try:
+                    return await self._once(model, request, exchange, self._left(deadline))
+                except ModelError as error:
+                    plan = plan_retry(
+                        error,
+                        attempt=n,
+                        delivered=exchange.delivered,
+                        spec=spec,
+                        random=self._random(),
+                        now_ns=self._clock(),
+                        left_s=self._left(deadline),
+                    )
+                finally:
+                    trail.append(self._row(exchange, route, request))
+            if isinstance(plan, Stop):
+                raise plan.error
+            wait = plan.seconds
+            await self._sleep(wait)
+
+    async def _once(self, model: Model, request: Request, exchange: _Exchange, left_s: float | None) -> Reply:
+        """One exchange, its end written into `exchange`."""
+        limit = asyncio.timeout(left_s)
+        try:
+            async with limit:
+                exchange.reply = await model.reply(request, on_delta=exchange)
+        except asyncio.CancelledError:
+            exchange.outcome = "cancelled"
+            raise
+        except ModelError as error:
+            exchange.fail(error)
+            raise
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            late = Fault("timeout", f"no answer within the deadline of {request.deadline_s:g} s")
+            exchange.fail(late)
+            raise late from error
+        exchange.outcome = "ok"
+        return exchange.reply
+
+    def _cap(self, route: Route, spec: RetrySpec) -> asyncio.Semaphore | nullcontext[None]:
+        if spec.max_concurrent is None:
+            return nullcontext()
+        return self._caps.setdefault(route, asyncio.Semaphore(spec.max_concurrent))
+
+    def _left(self, deadline: int | None) -> float | None:
+        return None if deadline is None else max(0.0, (deadline - self._clock()) / 1e9)
+
+    def _row(self, exchange: _Exchange, route: Route, request: Request) -> Attempt:
+        usage, raw = exchange.used(request)
+        cost = self._prices.cost(route, usage, at_ns=exchange.started_ns)
+        if exchange.unbilled and cost.nusd is None:
+            cost = Cost(nusd=0, price="no answer")
+        elif raw is not None and raw.get("estimated_by") and cost.nusd:
+            cost = Cost(nusd=cost.nusd, price=f"{cost.price}, estimated tokens")
+        reply, recorded = exchange.reply, exchange.reply is not None and exchange.reply.recorded
+        return Attempt(
+            n=exchange.n,
+            outcome=exchange.outcome,
+            status=exchange.status,
+            started_ns=exchange.started_ns,
+            ended_ns=self._clock(),
+            waited_s=exchange.waited_s,
+            first_token_ns=(reply.first_token_ns if reply else None) or exchange.first_ns,
+            usage=usage,
+            cost=Cost(nusd=0, price="replay") if recorded else cost,
+            recorded=recorded,
+            recorded_cost=cost if recorded else None,
+            response_id=reply.response_id if reply else exchange.response_id,
+            raw_usage=raw,
+            error=exchange.error,
+        )
+
+
+class _Exchange:
+    """What is known of one exchange while it runs; called with each piece of text."""
+
+    def __init__(
+        self, n: int, started_ns: int, waited_s: float, clock: Callable[[], int], on_delta: Delta | None
+    ) -> None:
+        self.n = n
+        self.started_ns = started_ns
+        self.waited_s = waited_s
+        self.outcome = "error"
+        self.error: str | None = None
+        self.status: int | None = None
+        self.first_ns: int | None = None
+        self.reply: Reply | None = None
+        self.response_id: str | None = None
+        self.unbilled = False
+        self._usage = Usage()
+        self._raw: dict[str, Any] | None = None
+        self._clock = clock
+        self._on_delta = on_delta
+        self._pieces: list[str] = []
+
+    def __call__(self, piece: str) -> None:
+        if self.first_ns is None:
+            self.first_ns = self._clock()
+        self._pieces.append(piece)
+        if self._on_delta is not None:
+            self._on_delta(piece)
+
+    @property
+    def delivered(self) -> bool:
+        """Whether the caller was given part of the answer."""
+        return self._on_delta is not None and bool(self._pieces)
+
+    def fail(self, error: ModelError) -> None:
+        self.outcome = "transient" if is_transient(error) and error.kind == "retry-exhausted" else error.kind
+        self.error = error.message
+        self.status = error.status
+        self.unbilled = error.kind == "unreachable" or (error.status or 0) >= 400
+        if isinstance(error, Fault):
+            self._usage, self._raw, self.response_id = error.usage, error.raw_usage, error.response_id
+
+    def used(self, request: Request) -> tuple[Usage, dict[str, Any] | None]:
+        """Reported usage; for an answer that ended early with nothing reported, what the lab counts itself."""
+        if self.reply is not None:
+            return self.reply.usage, self.reply.raw_usage
+        if self._raw is not None or not self._pieces:
+            return self._usage, self._raw
+        read, written = count_request(request), tokens.count("".join(self._pieces))
+        raw = {"estimated_by": "slate_lab", "encoding": tokens.ENCODING, "input": read, "output": written}
+        return Usage(input_fresh=read, output=written), raw
