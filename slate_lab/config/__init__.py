@@ -1,0 +1,49 @@
+"""The configuration: `slate.yaml`, read strictly, merged, validated, every value with its place.
+
+In: a project's root. Out: a frozen `LabConfig` (see `schema`), or one `ConfigError` with all problems. Nothing here
+opens a connection or reads a key; keys stay in the environment and are only named.
+"""
+
+from __future__ import annotations
+
+from slate_lab.config.load import Loaded, load_config, nearest_place
+from slate_lab.config.schema import (
+    EFFORTS,
+    CompressorSpec,
+    LabConfig,
+    LimitsSpec,
+    LogicalModelEdit,
+    LogicalModelSpec,
+    ModelsSpec,
+    PriceSpec,
+    ProviderSpec,
+    QueueSpec,
+    ReplaySpec,
+    RouteSpec,
+    ScopesSpec,
+    SpendSpec,
+    ThreadTypeSpec,
+    json_schema,
+)
+
+__all__ = [
+    "EFFORTS",
+    "CompressorSpec",
+    "LabConfig",
+    "LimitsSpec",
+    "Loaded",
+    "LogicalModelEdit",
+    "LogicalModelSpec",
+    "ModelsSpec",
+    "PriceSpec",
+    "ProviderSpec",
+    "QueueSpec",
+    "ReplaySpec",
+    "RouteSpec",
+    "ScopesSpec",
+    "SpendSpec",
+    "ThreadTypeSpec",
+    "json_schema",
+    "load_config",
+    "nearest_place",
+]
