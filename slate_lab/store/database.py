@@ -25,10 +25,9 @@ __all__ = ["BUSY_S", "MEMORY", "Database", "Durability"]
 Durability = Literal["normal", "full"]
 MEMORY = ":memory:"
 BUSY_S = 30.0
-"""Seconds a statement waits for another process that is writing."""
 
 _TROUBLE: tuple[tuple[str, str, str], ...] = (
-    ("SQLITE_BUSY", "locked", f"another process kept it locked for {BUSY_S:.0f} s: close what writes to it, try again"),
+    ("SQLITE_BUSY", "locked", "another process keeps it locked: close what writes to it, try again"),
     ("SQLITE_LOCKED", "locked", "another statement keeps it locked: finish reading, try again"),
     ("SQLITE_FULL", "disk_full", "the disk is full: free some space, try again (what was stored before is intact)"),
     ("SQLITE_READONLY", "read_only", "it cannot be written: make the file and its folder writable, or copy them"),
@@ -49,14 +48,21 @@ class Database:
     Attributes:
         path: the file, or `":memory:"`.
         journal: `wal`, `delete` (rollback journal) or `memory`.
+
+    Args:
+        durability: see the module.
+        busy_s: seconds a statement waits for another process that is writing.
+        vfs: SQLite's name of another way to reach files, e.g. `unix-dotfile` for disks without locks.
     """
 
-    def __init__(self, path: Path | str, *, durability: Durability = "normal", vfs: str | None = None) -> None:
+    def __init__(
+        self, path: Path | str, *, durability: Durability = "normal", busy_s: float = BUSY_S, vfs: str | None = None
+    ) -> None:
         self.path = path if path == MEMORY else Path(path)
         self._closed = False
         self._lock = threading.RLock()
         self._depth = 0
-        self._vfs = vfs
+        self._vfs, self._busy_s = vfs, busy_s
         self._reader: sqlite3.Connection | None = None
         self._reading = threading.Lock()
         self._conn = self._connect()
@@ -80,14 +86,6 @@ class Database:
         with self._lock:
             try:
                 return self._conn.execute(sql, params).lastrowid or 0
-            except _REFUSED as error:
-                raise self._explain(error) from error
-
-    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Execute one statement for each of `rows`; call it in a transaction."""
-        with self._lock:
-            try:
-                self._conn.executemany(sql, rows)
             except _REFUSED as error:
                 raise self._explain(error) from error
 
@@ -194,7 +192,7 @@ class Database:
         try:
             return sqlite3.connect(
                 target,
-                timeout=BUSY_S,
+                timeout=self._busy_s,
                 isolation_level=None,
                 check_same_thread=False,
                 cached_statements=256,
@@ -218,6 +216,7 @@ class Database:
                 stacklevel=5,
             )
         self.run(f"PRAGMA synchronous = {'NORMAL' if wal and durability == 'normal' else 'FULL'}")
+        self.run("PRAGMA wal_autocheckpoint = 4000")  # 16 MB: fewer waits for the disk than at the usual 4 MB
         self.run("PRAGMA journal_size_limit = 67108864")
 
     def _wal(self) -> str:

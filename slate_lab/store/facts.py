@@ -4,7 +4,6 @@ In: `Fact` records of a thread. Out: lists of them, or `StoredFacts`, which read
 worker while it works, and by whoever opens what an episode rests on.
 """
 
-# ruff: noqa: S608 - only names of columns are put into statements, never values
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import Any, overload
 
 import msgspec
 
+from slate_lab.errors import StoreError
 from slate_lab.records import Fact
 from slate_lab.store.codec import decode, encode, thread_number
 from slate_lab.store.database import Database
@@ -19,7 +19,11 @@ from slate_lab.store.database import Database
 __all__ = ["Facts", "StoredFacts"]
 
 _PAGE = 100
-_COLUMNS = "n, kind, text, at_ns, tool, arguments, ok, omitted"
+_BITS = 24
+"""The key of a fact is its thread's number, and its own in these low bits: the facts of a thread stand together."""
+_MOST = (1 << _BITS) - 1
+_SELECT = """SELECT id & 16777215, kind, text, at_ns, tool, arguments, ok, omitted FROM fact WHERE id BETWEEN ? AND ?
+    ORDER BY id LIMIT ? OFFSET ?"""
 _arguments = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -35,12 +39,15 @@ class Facts:
         Raises:
             StoreError: no such thread, a fact of this number is there already, or the store cannot be written.
         """
+        if not 1 <= fact.n <= _MOST:
+            raise StoreError(f"a fact is numbered 1 to {_MOST}, not {fact.n}", code="bad_value")
+        number = thread_number(thread)
         self._db.run(
-            "INSERT INTO fact (thread, n, kind, text, at_ns, tool, arguments, ok, omitted) "
+            "INSERT INTO fact (id, thread, kind, text, at_ns, tool, arguments, ok, omitted) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                thread_number(thread),
-                fact.n,
+                number << _BITS | fact.n,
+                number,
                 fact.kind,
                 fact.text,
                 fact.at_ns,
@@ -51,26 +58,22 @@ class Facts:
             ),
         )
 
-    def list(self, thread: str, start: int | None = None, stop: int | None = None) -> list[Fact]:
-        """The facts of `thread` that `[start:stop]` takes of all that are kept, in order."""
-        number = thread_number(thread)
-        if start is None and stop is None:
-            rows = self._db.rows(f"SELECT {_COLUMNS} FROM fact WHERE thread = ? ORDER BY n", (number,))
-        else:
-            first, end, _ = slice(start, stop).indices(self.count(thread))
-            rows = self._db.rows(
-                f"SELECT {_COLUMNS} FROM fact WHERE thread = ? ORDER BY n LIMIT ? OFFSET ?",
-                (number, max(0, end - first), first),
-            )
-        return [_fact(thread, row) for row in rows]
-
     def count(self, thread: str) -> int:
         """How many facts of `thread` are kept."""
-        return int(self._db.rows("SELECT count(*) FROM fact WHERE thread = ?", (thread_number(thread),))[0][0])
+        return int(self._db.rows("SELECT count(*) FROM fact WHERE id BETWEEN ? AND ?", _keys(thread))[0][0])
 
     def drop(self, thread: str, up_to_n: int) -> None:
         """Drop the facts 1 to `up_to_n` of `thread`: the caps keep the newest."""
-        self._db.run("DELETE FROM fact WHERE thread = ? AND n <= ?", (thread_number(thread), up_to_n))
+        first, last = _keys(thread)
+        self._db.run("DELETE FROM fact WHERE id BETWEEN ? AND ?", (first, min(first + max(0, up_to_n), last)))
+
+    def list(self, thread: str, start: int | None = None, stop: int | None = None) -> list[Fact]:
+        """The facts of `thread` that `[start:stop]` takes of all that are kept, in order."""
+        first, end = start or 0, stop
+        if first < 0 or (end is not None and end < 0):
+            first, end, _ = slice(start, stop).indices(self.count(thread))
+        most = -1 if end is None else max(0, end - first)
+        return [_fact(thread, row) for row in self._db.rows(_SELECT, (*_keys(thread), most, first))]
 
 
 class StoredFacts(Sequence[Fact]):
@@ -114,6 +117,12 @@ class StoredFacts(Sequence[Fact]):
 
     def __repr__(self) -> str:
         return f"<facts of {self._thread}, read from the store when touched>"
+
+
+def _keys(thread: str) -> tuple[int, int]:
+    """The lowest and the highest key the facts of `thread` can have."""
+    first = thread_number(thread) << _BITS
+    return first, first | _MOST
 
 
 def _fact(thread: str, row: tuple[Any, ...]) -> Fact:

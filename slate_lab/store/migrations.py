@@ -4,9 +4,11 @@ In: a `Database`. Out: the same with `user_version` at the last step, all steps 
 beside it if it was an older store. Called once, when a store opens.
 
 Tables are named in the singular and are this room's own. What others read are the views, named in the plural: their
-columns are typed, stable and spelled like the fields of the records, with thread ids as `t12`; `thread_n` (and `n`) is
-the same number as an integer, by which they are indexed. Times are nanoseconds, money is nano-dollars, flags are 0 or
-1, absent is NULL. Long texts stand in tables of their own, so that listing reads little.
+columns are typed, stable and spelled like the fields of the records. Thread ids are `t12`; `thread_n` (or `n`) is the
+same number as an integer, the order in which they came. Times are nanoseconds, money is nano-dollars, flags are
+0 or 1, absent is NULL. Long texts stand in tables of their own, so that listing reads little. Threads and episodes are
+in the order of time by their key; calls are indexed by thread, model and time. Each further index is a page more to
+write in every commit, so there is none.
 """
 
 # ruff: noqa: S608 - only names of columns are put into statements, never values
@@ -51,13 +53,10 @@ _TABLES = (
     model TEXT NOT NULL, created_ns INTEGER NOT NULL, started_ns INTEGER, ended_ns INTEGER, window INTEGER,
     episode TEXT, detail TEXT, brief TEXT)""",
     "CREATE INDEX thread_live ON thread (session) WHERE state IN ('queued', 'running')",
-    "CREATE INDEX thread_time ON thread (created_ns)",
-    "CREATE INDEX thread_model ON thread (model)",
     "CREATE TABLE action (thread INTEGER PRIMARY KEY REFERENCES thread (n), body TEXT NOT NULL)",
     """CREATE TABLE fact (
-    thread INTEGER NOT NULL REFERENCES thread (n), n INTEGER NOT NULL, kind TEXT NOT NULL, tool TEXT,
-    ok INTEGER NOT NULL, at_ns INTEGER NOT NULL, omitted INTEGER NOT NULL, arguments TEXT, text TEXT NOT NULL,
-    PRIMARY KEY (thread, n))""",
+    id INTEGER PRIMARY KEY, thread INTEGER NOT NULL REFERENCES thread (n), kind TEXT NOT NULL, tool TEXT,
+    ok INTEGER NOT NULL, at_ns INTEGER NOT NULL, omitted INTEGER NOT NULL, arguments TEXT, text TEXT NOT NULL)""",
     """CREATE TABLE episode (
     thread INTEGER PRIMARY KEY REFERENCES thread (n), name TEXT, type TEXT NOT NULL, status TEXT NOT NULL, code TEXT,
     truncated INTEGER NOT NULL, compression TEXT NOT NULL, logical TEXT NOT NULL, requested_route TEXT NOT NULL,
@@ -66,7 +65,6 @@ _TABLES = (
     finding_count INTEGER NOT NULL, artifact_count INTEGER NOT NULL, issue_count INTEGER NOT NULL,
     lost_count INTEGER NOT NULL, invented_count INTEGER NOT NULL, facts_tokens INTEGER, episode_tokens INTEGER,
     cost_nusd INTEGER, hash TEXT NOT NULL, body TEXT NOT NULL)""",
-    "CREATE INDEX episode_time ON episode (created_ns)",
     f"""CREATE TABLE call (
     id INTEGER PRIMARY KEY, thread INTEGER NOT NULL REFERENCES thread (n), session INTEGER NOT NULL, kind TEXT NOT NULL,
     logical TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL, started_ns INTEGER NOT NULL,
@@ -96,8 +94,8 @@ _VIEWS = (
     """CREATE VIEW threads AS SELECT 't' || n AS id, n, 's' || session AS session, state, code, detail, truncated,
     type, name, label, logical, provider, model, created_ns, started_ns, ended_ns, window, facts_omitted, brief,
     iif(episode IS NULL, NULL, 't' || n || '.e1') AS episode FROM thread""",
-    """CREATE VIEW facts AS SELECT 't' || thread AS thread, thread AS thread_n, n, kind, tool, ok, at_ns, omitted,
-    arguments, text FROM fact""",
+    """CREATE VIEW facts AS SELECT 't' || thread AS thread, thread AS thread_n, id & 16777215 AS n, kind, tool, ok,
+    at_ns, omitted, arguments, text FROM fact""",
     """CREATE VIEW episodes AS SELECT 't' || thread || '.e1' AS id, 't' || thread AS thread, thread AS thread_n, name,
     type, status, code, truncated, compression, logical, requested_route, ran_route, created_ns, started_ns, ended_ns,
     fact_count, omitted, context_count, finding_count, artifact_count, issue_count, lost_count, invented_count,

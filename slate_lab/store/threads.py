@@ -6,7 +6,6 @@ A thread goes `queued → running → successful | failed | cancelled`. Every st
 late result or a second kernel can never change what has ended; the episode is written in the same transaction.
 """
 
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
