@@ -68,13 +68,13 @@ class Gate:
             request: what is asked; `deadline_s` holds for all exchanges and waits together.
             trail: gets one `Attempt` for every exchange, in order.
             on_delta: given each piece of visible text as it arrives.
-            retry: the rules of the route.
+            retry: the rules of the route; None takes the model's own (its `retry`), else the defaults.
 
         Raises:
             ModelError: the request failed for good; `retry-exhausted`, `unreachable` and `timeout` may be tried on
                 another route.
         """
-        spec = retry or RetrySpec()
+        spec = retry or getattr(model, "retry", None) or RetrySpec()
         deadline = None if request.deadline_s is None else self._clock() + int(request.deadline_s * 1e9)
         wait = 0.0
         n = 0
@@ -196,7 +196,7 @@ class _Exchange:
         self.outcome = "transient" if is_transient(error) and error.kind == "retry-exhausted" else error.kind
         self.error = error.message
         self.status = error.status
-        self.unbilled = error.kind == "unreachable" or (error.status or 0) >= 400
+        self.unbilled = not self._pieces and (error.kind == "unreachable" or (error.status or 0) >= 400)
         if isinstance(error, Fault):
             self._usage, self._raw, self.response_id = error.usage, error.raw_usage, error.response_id
 

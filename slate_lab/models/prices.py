@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from genai_prices.data_snapshot import DataSnapshot
     from genai_prices.types import ModelInfo
 
+    from slate_lab.config.schema import LabConfig, PriceSpec, ProviderSpec
+
 __all__ = ["FREE", "PriceBook", "Rates", "Seller"]
 
 FREE = frozenset({"local", "scripted"})
@@ -46,7 +48,7 @@ class Rates(Struct, frozen=True, kw_only=True):
             (usage.input_fresh, self.input),
             (usage.cache_read, _or(self.cache_read, self.input)),
             (usage.cache_write_5m, _or(self.cache_write_5m, self.input)),
-            (usage.cache_write_1h, _or(self.cache_write_1h, _or(self.cache_write_5m, self.input))),
+            (usage.cache_write_1h, _or(self.cache_write_1h, self.input)),
             (usage.output_tokens, self.output),
         )
         with localcontext(_EXACT):
@@ -67,6 +69,11 @@ class PriceBook:
 
     def __init__(self, sellers: Mapping[str, Seller] | None = None) -> None:
         self._sellers = dict(sellers or {})
+
+    @classmethod
+    def from_config(cls, config: LabConfig) -> PriceBook:
+        """The book of a configuration; a preset that it does not name is known by its name."""
+        return cls({name: _seller(name, spec) for name, spec in config.providers.items()})
 
     def cost(self, route: Route, usage: Usage, *, at_ns: int) -> Cost:
         """What `usage` cost on `route` at a time; `nusd` is None where price or usage is unknown."""
@@ -92,6 +99,22 @@ class PriceBook:
         if read.nusd is None or write.nusd is None:
             return "unknown"
         return f"${_dollars(read.nusd)} in, ${_dollars(write.nusd)} out /M ({read.price})"
+
+
+def _seller(name: str, spec: ProviderSpec) -> Seller:
+    rates = {model: _rates(route.price) for model, route in spec.models.items() if route.price is not None}
+    base_url = None if spec.base_url is None else str(spec.base_url)
+    return Seller(protocol=spec.protocol or name, base_url=base_url, rates=rates)
+
+
+def _rates(price: PriceSpec) -> Rates:
+    return Rates(
+        input=price.input,
+        output=price.output,
+        cache_read=price.cache_read,
+        cache_write_5m=price.cache_write_5m,
+        cache_write_1h=price.cache_write_1h,
+    )
 
 
 def _or(rate: Decimal | None, other: Decimal) -> Decimal:

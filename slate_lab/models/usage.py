@@ -1,0 +1,89 @@
+"""A provider's usage payload as disjoint buckets of tokens, one adapter for each protocol.
+
+In: the payload as the provider sent it. Out: `Usage`, where no token is in two buckets. What is not reported stays
+None; parts that contradict each other are clamped, never negative, and `flagged`. Called by the protocols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from slate_lab.records import Usage
+
+__all__ = ["chat_usage"]
+
+
+def chat_usage(raw: Mapping[str, Any] | None, *, hidden_reasoning: bool = False) -> Usage:
+    """The usage of a chat completion.
+
+    Cached and cache-writing tokens are inside `prompt_tokens`, reasoning is inside `completion_tokens`; except where
+    the reported total shows that reasoning was added on top (xAI), or, with `hidden_reasoning`, that the total holds
+    reasoning which no field names (Gemini's compatible endpoint).
+
+    Args:
+        raw: the payload, None if there was none.
+        hidden_reasoning: tokens of the total beyond prompt and completion are reasoning.
+    """
+    if not raw:
+        return Usage()
+    read = _Reader(raw)
+    prompt, completion = read("prompt_tokens"), read("completion_tokens")
+    cached = read("prompt_tokens_details.cached_tokens", "cached_tokens", "prompt_cache_hit_tokens")
+    written = read(
+        "prompt_tokens_details.cache_creation_tokens",
+        "prompt_tokens_details.cache_write_tokens",
+        "cache_creation_input_tokens",
+    )
+    reasoning = read("completion_tokens_details.reasoning_tokens", "reasoning_tokens")
+    total = read("total_tokens")
+    beyond = None if prompt is None or completion is None or total is None else total - prompt - completion
+    if reasoning is None and hidden_reasoning and beyond is not None and beyond > 0:
+        reasoning = beyond
+    if completion is not None and reasoning and beyond == reasoning:  # reported on top of the completion
+        completion, beyond = completion + reasoning, 0
+    fresh, cached, written, clamped_in = _inside(prompt, cached, written)
+    output, reasoning, _, clamped_out = _inside(completion, reasoning, None)
+    return Usage(
+        input_fresh=fresh,
+        cache_read=cached,
+        cache_write_5m=written,
+        output=output,
+        reasoning=reasoning,
+        total_reported=total,
+        flagged=read.flagged or clamped_in or clamped_out or bool(beyond),
+    )
+
+
+def _inside(
+    whole: int | None, first: int | None, second: int | None
+) -> tuple[int | None, int | None, int | None, bool]:
+    """What is left of `whole` without its two parts, the parts, and whether they had to be clamped to fit."""
+    if whole is None:
+        return None, first, second, False
+    fit_first = None if first is None else min(first, whole)
+    fit_second = None if second is None else min(second, whole - (fit_first or 0))
+    rest = whole - (fit_first or 0) - (fit_second or 0)
+    return rest, fit_first, fit_second, (fit_first, fit_second) != (first, second)
+
+
+class _Reader:
+    """Reads counts by dotted path; the first path that holds one wins. Anything but a count is ignored and flagged."""
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self._raw = raw
+        self.flagged = False
+
+    def __call__(self, *paths: str) -> int | None:
+        for path in paths:
+            value: Any = self._raw
+            for part in path.split("."):
+                value = value.get(part) if isinstance(value, Mapping) else None
+            if value is None:
+                continue
+            if isinstance(value, float) and value.is_integer():
+                value = int(value)
+            if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+                return value
+            self.flagged = True
+        return None
