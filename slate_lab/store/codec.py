@@ -28,16 +28,17 @@ USAGE_COLUMNS = (
 
 _T = TypeVar("_T")
 _encoder = msgspec.json.Encoder()
+_ordered = msgspec.json.Encoder(order="deterministic")
 
 
-def encode(value: Any) -> str:
-    """`value` as JSON text.
+def encode(value: Any, *, ordered: bool = False) -> str:
+    """`value` as JSON text; `ordered` sorts the keys of every object, for hashes.
 
     Raises:
         StoreError: it holds something JSON cannot (code `bad_value`), or a lone surrogate (`bad_text`).
     """
     try:
-        return _encoder.encode(value).decode()
+        return (_ordered if ordered else _encoder).encode(value).decode()
     except UnicodeError as error:
         raise StoreError(
             f"a text is not valid Unicode ({error}): pass it through `slate_lab.tokens.clean` first", code="bad_text"

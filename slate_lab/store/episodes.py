@@ -54,7 +54,6 @@ _SELECT = (
     "SELECT t.n, t.episode, e.hash, e.body FROM thread AS t LEFT JOIN episode AS e ON e.thread = t.n "
     "WHERE t.episode IS NOT NULL"
 )
-_encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder(Episode)
 
 
@@ -64,7 +63,7 @@ def episode_hash(episode: Episode) -> str:
     Times, usage, cost and token estimates are left out: the same work measured twice has one hash.
     """
     content = {name: getattr(episode, name) for name in _CONTENT}
-    return hashlib.sha256(b"slate-lab episode 1\n" + _encoder.encode(content)).hexdigest()
+    return hashlib.sha256(f"slate-lab episode 1\n{encode(content, ordered=True)}".encode()).hexdigest()
 
 
 def seal(episode: Episode) -> Episode:
@@ -73,7 +72,6 @@ def seal(episode: Episode) -> Episode:
     Raises:
         StoreError: the hash it carries is not its own (code `edited`).
     """
-    encode(episode.artifacts)  # a value JSON cannot hold is told as such
     found = episode_hash(episode)
     if episode.hash and episode.hash != found:
         raise StoreError(f"the episode {episode.id} was changed after it was sealed", code="edited")
