@@ -1,0 +1,269 @@
+"""The columns of every frame, declared once: what is read, in which dtype and unit, and what it means.
+
+Out: `FRAMES`, by name. Read by `frames`. The SQL names the views of the store.
+"""
+
+from __future__ import annotations
+
+from typing import get_args, get_type_hints
+
+from slate_lab.errors import ModelErrorKind
+from slate_lab.records import CallKind, Compression, Reply, ThreadState
+from slate_lab.reports.columns import Column, Declared, money, seconds, word
+
+__all__ = ["FRAMES", "OUTCOMES", "SUMMARY"]
+
+OUTCOMES = ("ok", "transient", "error", *get_args(ModelErrorKind))
+FINISHES = get_args(get_type_hints(Reply)["finish"])
+
+
+def _text(name: str, meaning: str, *reads: str) -> Column:
+    return Column(name, "text", meaning, reads=reads)
+
+
+def _count(name: str, meaning: str, unit: str = "", *reads: str) -> Column:
+    return Column(name, "count", meaning, unit, reads=reads)
+
+
+def _tokens(name: str, meaning: str, *reads: str) -> Column:
+    return _count(name, meaning, "tokens", *reads)
+
+
+def _flag(name: str, meaning: str, *reads: str) -> Column:
+    return Column(name, "flag", meaning, reads=reads)
+
+
+def _time(name: str, meaning: str, *reads: str) -> Column:
+    return Column(name, "time", meaning, reads=reads)
+
+
+def _route(name: str, meaning: str, prefix: str = "") -> Column:
+    return Column(name, "joined", meaning, reads=(f"{prefix}provider", f"{prefix}model"))
+
+
+def _all_input(prefix: str = "") -> Column:
+    buckets = ("input_fresh", "cache_read", "cache_write_5m", "cache_write_1h")
+    return _tokens("input_tokens", "All input, cached or not.", *(f"{prefix}{b}" for b in buckets))
+
+
+def _all_output(prefix: str = "") -> Column:
+    meaning = "All output that is billed: visible and reasoning."
+    return _tokens("output_tokens", meaning, f"{prefix}output", f"{prefix}reasoning")
+
+
+_USAGE = (
+    _all_input(),
+    _all_output(),
+    _tokens("input_fresh_tokens", "Input read without a cache.", "input_fresh"),
+    _tokens("cache_read_tokens", "Input read from a cache.", "cache_read"),
+    _tokens("cache_write_5m_tokens", "Input written into a cache for five minutes.", "cache_write_5m"),
+    _tokens("cache_write_1h_tokens", "Input written into a cache for an hour.", "cache_write_1h"),
+    _tokens("visible_tokens", "Visible output: text and tool calls.", "output"),
+    _tokens("reasoning_tokens", "Hidden output, billed as output.", "reasoning"),
+    _flag("flagged", "The reported parts contradicted each other and were clamped."),
+)
+
+_THREADS = Declared(
+    "threads",
+    "one thread",
+    (
+        _text("id", "The thread, `t12`."),
+        _text("name", "The label a person gave it."),
+        _text("label", "The name, or the first line of the task."),
+        _text("type", "Its thread type: selects tools and charter."),
+        word("state", get_args(ThreadState), "Where it stands; the last three are final."),
+        _text("code", "Why it failed or was cancelled, a stable word."),
+        _text("detail", "The same for a person."),
+        _flag("truncated", "The provider's length limit ended the last answer."),
+        _text("logical", "The logical model."),
+        _route("route", "The provider and model that were granted."),
+        _text("session", "The lab that dispatched it."),
+        _text("episode", "The id of its episode, if it has one."),
+        _time("created", "When it was admitted.", "created_ns"),
+        _time("started", "When its worker started.", "started_ns"),
+        _time("ended", "When it settled.", "ended_ns"),
+        seconds("waited_s", "created_ns", "started_ns", "From admission to the start."),
+        seconds("ran_s", "started_ns", "ended_ns", "From the start to the end, compression included."),
+        _tokens("window_tokens", "What the route's context holds.", "window"),
+        _count("facts_omitted", "Facts dropped by the caps.", "facts"),
+    ),
+    "threads ORDER BY n",
+)
+
+_EPISODES = Declared(
+    "episodes",
+    "one episode",
+    (
+        _text("id", "The episode, `t12.e1`."),
+        _text("thread", "The thread it ends."),
+        _text("name", "The label a person gave the thread."),
+        _text("type", "The thread type."),
+        word("status", ("ok", "failed"), "Whether the action succeeded."),
+        _text("code", "Why it failed, a stable word."),
+        _flag("truncated", "The provider's length limit ended the last answer."),
+        word(
+            "compression",
+            get_args(Compression),
+            "How it was made: by a model, from the worker's own words, or in fixed form without a model.",
+        ),
+        _text("logical", "The logical model."),
+        _text("requested_route", "The route that was granted."),
+        _text("ran_route", "The route that answered."),
+        _time("created", "When it was made.", "created_ns"),
+        seconds("ran_s", "started_ns", "ended_ns", "From the worker's start to its end."),
+        _count("facts", "Facts that were captured.", "facts", "fact_count"),
+        _count("omitted_chars", "Characters cut from the facts by the caps.", "characters", "omitted"),
+        _count("context", "Earlier episodes it was given.", "episodes", "context_count"),
+        _count("findings", "Key findings.", "findings", "finding_count"),
+        _count("artifacts", "Files it changed.", "files", "artifact_count"),
+        _count("issues", "Open issues.", "issues", "issue_count"),
+        _count("lost", "Identifiers of the facts that the episode no longer contains.", "identifiers", "lost_count"),
+        _count("invented", "Numbers and names that occur in no fact.", "identifiers", "invented_count"),
+        _tokens("facts_tokens", "The facts, estimated with the lab's encoding."),
+        _tokens("episode_tokens", "The episode, estimated with the lab's encoding."),
+        Column(
+            "ratio",
+            "number",
+            "Fact tokens per episode token.",
+            reads=("iif(facts_tokens > 0 AND episode_tokens > 0, facts_tokens * 1.0 / episode_tokens, NULL)",),
+        ),
+        *money("cost_usd", "cost_nusd", "All calls of the thread; null if any price is unknown."),
+        _text("hash", "SHA-256 of the content, what later briefs cite."),
+    ),
+    "episodes ORDER BY thread_n",
+)
+
+_CALLS = Declared(
+    "calls",
+    "one request to a model",
+    (
+        _count("id", "The call.", ""),
+        _text("thread", "The thread it was made for."),
+        word("kind", get_args(CallKind), "Who asked: the worker, the compressor, a compaction."),
+        _text("logical", "The logical model."),
+        _route("route", "The provider and model that ran."),
+        word("outcome", OUTCOMES, "`ok`, `cancelled`, or the kind of the error that ended it."),
+        word("finish", FINISHES, "Why the answer ended."),
+        _time("started", "When it was first asked.", "started_ns"),
+        seconds("took_s", "started_ns", "ended_ns", "From the first request to the end, waiting included."),
+        _count("attempts", "HTTP exchanges.", "attempts"),
+        *_USAGE,
+        *money("cost_usd", "cost_nusd", "All attempts; null if any price is unknown."),
+        _text("price", "Where the price came from."),
+        _text("error", "What went wrong, for a person."),
+    ),
+    "calls ORDER BY id",
+)
+
+_ATTEMPTS = Declared(
+    "attempts",
+    "one HTTP exchange, or one scripted answer",
+    (
+        _count("call", "The call it belongs to.", "", "call"),
+        _count("n", "1, 2, ... within the call."),
+        word("outcome", OUTCOMES, "`ok`, `cancelled`, or the kind of the error that ended it."),
+        _count("status", "The HTTP status, if one arrived."),
+        _time("started", "When the request was sent.", "started_ns"),
+        seconds("took_s", "started_ns", "ended_ns", "From the request to the end of the answer."),
+        seconds("first_token_s", "started_ns", "first_token_ns", "From the request to the first content."),
+        Column("waited_s", "number", "Slept before it: pacing and back-off.", "s"),
+        *_USAGE,
+        _flag("recorded", "The answer came from a recording; it cost nothing now."),
+        _text("response_id", "The provider's id of the answer."),
+        _text("error", "What went wrong, for a person."),
+    ),
+    "attempts ORDER BY call, n",
+)
+
+_COSTS = Declared(
+    "costs",
+    "one attempt, with what it cost and what it was for",
+    (
+        _text("thread", "The thread it was made for.", "c.thread"),
+        _text("type", "The thread type.", "t.type"),
+        word("kind", get_args(CallKind), "Who asked: the worker, the compressor, a compaction.", "c.kind"),
+        _count("call", "The call it belongs to.", "", "c.id"),
+        _count("attempt", "1, 2, ... within the call.", "", "a.n"),
+        _text("logical", "The logical model.", "c.logical"),
+        _route("route", "The provider and model that ran.", "c."),
+        word("outcome", OUTCOMES, "`ok`, `cancelled`, or the kind of the error that ended it.", "a.outcome"),
+        _time("started", "When the request was sent.", "a.started_ns"),
+        _all_input("a."),
+        _all_output("a."),
+        *money("cost_usd", "a.cost_nusd", "What it cost now; 0 for a recording or an embedded model, null if unknown."),
+        _text("price", "Where the price came from.", "a.price"),
+        _flag("recorded", "The answer came from a recording.", "a.recorded"),
+        *money("recorded_cost_usd", "a.recorded_nusd", "What a recorded answer cost when it was recorded."),
+    ),
+    "attempts AS a JOIN calls AS c ON c.id = a.call JOIN threads AS t ON t.n = c.thread_n ORDER BY a.call, a.n",
+)
+
+_CONTEXT = Declared(
+    "context",
+    "one part of a thread's brief",
+    (
+        _text("thread", "The thread that was briefed.", "t.id"),
+        _count("part", "1, 2, ... in the order of the prompt.", "", "p.key + 1"),
+        _text(
+            "source",
+            "What it is: `preamble`, `charter`, an episode's id, `variables`, `task`, `tools`.",
+            "json_extract(p.value, '$.source')",
+        ),
+        _tokens("tokens", "Its size.", "json_extract(p.value, '$.tokens')"),
+        _flag("exact", "The provider counted it; else it is estimated.", "json_extract(p.value, '$.exact')"),
+        _tokens("window_tokens", "What the route's context holds.", "t.window"),
+        Column(
+            "share",
+            "number",
+            "Its part of the window, 0 to 1.",
+            reads=("iif(t.window > 0, json_extract(p.value, '$.tokens') * 1.0 / t.window, NULL)",),
+        ),
+    ),
+    "threads AS t, json_each(t.brief) AS p WHERE t.brief IS NOT NULL ORDER BY t.n, p.key",
+)
+
+_EVENTS = Declared(
+    "events",
+    "one thing that happened",
+    (
+        _count("id", "The event.", ""),
+        _time("at", "When.", "at_ns"),
+        _text("kind", "What, a stable word."),
+        _text("thread", "The thread it is about, if any."),
+        _text("data", "What else is known, as JSON."),
+    ),
+    "events ORDER BY id",
+)
+
+SUMMARY = Declared(
+    "summary",
+    "one logical model on one route, for one thread type",
+    (
+        _text("logical", "The logical model.", "c.logical"),
+        _route("route", "The provider and model that ran.", "c."),
+        _text("type", "The thread type.", "t.type"),
+        _count("threads", "Threads that asked it.", "threads", "count(DISTINCT c.thread_n)"),
+        _count("calls", "Requests.", "calls", "count(*)"),
+        _count("attempts", "HTTP exchanges.", "attempts", "sum(c.attempts)"),
+        _tokens(
+            "input_tokens",
+            "All input that was reported.",
+            "sum(c.input_fresh)",
+            "sum(c.cache_read)",
+            "sum(c.cache_write_5m)",
+            "sum(c.cache_write_1h)",
+        ),
+        _tokens("output_tokens", "All output that was reported.", "sum(c.output)", "sum(c.reasoning)"),
+        _count("unpriced", "Calls whose cost is unknown.", "calls", "sum(c.cost_nusd IS NULL)"),
+        *money(
+            "cost_usd",
+            "iif(count(c.cost_nusd) < count(*), NULL, sum(c.cost_nusd))",
+            "All calls; null if any is unpriced.",
+        ),
+        Column("known_cost_usd", "usd", "The calls whose cost is known.", "USD", reads=("sum(c.cost_nusd)",)),
+    ),
+    "calls AS c JOIN threads AS t ON t.n = c.thread_n GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4",
+)
+
+FRAMES: dict[str, Declared] = {d.name: d for d in (_THREADS, _EPISODES, _CALLS, _ATTEMPTS, _COSTS, _CONTEXT, _EVENTS)}
+"""The frames by name, in the order a reader meets them."""
