@@ -1,0 +1,177 @@
+"""Live output: the progress line of a blocking cell, and the ticker that redraws the handles of background threads.
+
+All of it goes through display handles of its own and is coalesced: thousands of messages a second make a notebook
+lose output. In a shell that is not a kernel nothing is redrawn.
+"""
+
+from __future__ import annotations
+
+import html
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from slate_lab.errors import LabError
+from slate_lab.records import Progress
+from slate_lab.verbs.door import Handle
+from slate_lab.verbs.follow import progress_line
+from slate_lab.verbs.text import one_line
+
+__all__ = ["Bundle", "CellView", "Publish", "Ticker", "handle_bundle", "is_kernel", "publisher"]
+
+Bundle = dict[str, str]
+
+_REDRAW_S = 0.2
+_PER_TICK = 3
+"""Most displays redrawn in one tick of `_REDRAW_S`: 15 messages a second at most, however many handles are shown."""
+
+
+class Publish(Protocol):
+    """Show a bundle under a display id, or change the one that is there."""
+
+    def __call__(self, bundle: Bundle, display_id: str, *, update: bool) -> None:
+        """Publish it; from any thread."""
+        ...
+
+
+def is_kernel(ip: InteractiveShell) -> bool:
+    """Whether outputs can be changed after they were shown."""
+    return getattr(ip, "kernel", None) is not None
+
+
+def publisher(ip: InteractiveShell) -> Publish:
+    """Publishing through the shell's own display publisher, whatever it is at that moment."""
+
+    def publish(bundle: Bundle, display_id: str, *, update: bool) -> None:
+        ip.display_pub.publish(data=dict(bundle), metadata={}, transient={"display_id": display_id}, update=update)
+
+    return publish
+
+
+class CellView:
+    """The live picture of the thread that a blocking cell waits for."""
+
+    def __init__(self, publish: Publish, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._publish, self._clock = publish, clock
+        self._id = uuid.uuid4().hex
+        self._shown: Bundle | None = None
+        self._at = 0.0
+
+    def update(self, progress: Progress) -> None:
+        """Show it as it is now, if that is something new and the last time is long enough ago."""
+        now = self._clock()
+        if self._shown is None or now - self._at >= _REDRAW_S:
+            self._show(progress_bundle(progress), now)
+
+    def close(self, last: str | None) -> None:
+        """Leave one static line; with none, leave nothing that looks alive."""
+        if last is not None or self._shown is not None:
+            self._show(line_bundle(last or ""), self._clock())
+
+    def _show(self, bundle: Bundle, now: float) -> None:
+        if bundle != self._shown:
+            self._publish(bundle, self._id, update=self._shown is not None)
+            self._shown, self._at = bundle, now
+
+
+def line_bundle(text: str) -> Bundle:
+    """One static line."""
+    style = "font-family:var(--jp-code-font-family,monospace);opacity:.8"
+    return {"text/plain": text, "text/html": f'<div style="{style}">{html.escape(text)}</div>'}
+
+
+def progress_bundle(progress: Progress) -> Bundle:
+    """A running thread."""
+    return line_bundle(progress_line(progress))
+
+
+def handle_bundle(handle: Handle) -> Bundle:
+    """A handle as it is now: its progress, or how it ended."""
+    if not handle.done():
+        return progress_bundle(handle.progress)
+    try:
+        episode = handle.result(0)
+    except LabError as error:
+        return line_bundle(one_line(f"{handle.id} {handle.state}: {error.message}"))
+    return line_bundle(f"{progress_line(handle.progress, episode)} [{episode.id}]")
+
+
+@dataclass
+class _Shown:
+    handle: Handle
+    display_id: str
+    bundle: Bundle = field(default_factory=dict)
+
+
+class Ticker:
+    """Redraws the displays of handles from one thread, until each has settled; it ends with the last of them."""
+
+    def __init__(self, publish: Publish, *, every_s: float = _REDRAW_S) -> None:
+        self._publish, self._every_s = publish, every_s
+        self._lock = threading.Lock()
+        self._shown: deque[_Shown] = deque()
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+
+    def show(self, handle: Handle) -> None:
+        """Display `handle` here and now, and keep the display up to date."""
+        shown = _Shown(handle, uuid.uuid4().hex, handle_bundle(handle))
+        self._publish(shown.bundle, shown.display_id, update=False)
+        if handle.done():
+            shown_now = handle_bundle(handle)
+            if shown_now != shown.bundle:
+                self._publish(shown_now, shown.display_id, update=True)
+            return
+        with self._lock:
+            self._shown.append(shown)
+            if self._thread is None:
+                self._stop.clear()
+                self._thread = threading.Thread(target=self._run, name="slate-lab-ticker", daemon=True)
+                self._thread.start()
+
+    @property
+    def watching(self) -> int:
+        """How many displays are kept up to date."""
+        with self._lock:
+            return len(self._shown)
+
+    def stop(self) -> None:
+        """Stop redrawing; what is shown stays as it is."""
+        with self._lock:
+            self._shown.clear()
+            thread = self._thread
+        self._stop.set()
+        if thread is not None:
+            thread.join(2)
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._shown:
+                    self._thread = None
+                    return
+                drawn = 0
+                for _ in range(len(self._shown)):
+                    shown = self._shown.popleft()
+                    settled = shown.handle.done()
+                    drawn += self._redraw(shown, allowed=settled or drawn < _PER_TICK)
+                    if not settled:
+                        self._shown.append(shown)
+            self._stop.wait(self._every_s)
+
+    def _redraw(self, shown: _Shown, *, allowed: bool) -> int:
+        """1 if a message went out."""
+        if not allowed:
+            return 0
+        bundle = handle_bundle(shown.handle)
+        if bundle == shown.bundle:
+            return 0
+        self._publish(bundle, shown.display_id, update=True)
+        shown.bundle = bundle
+        return 1

@@ -1,0 +1,250 @@
+"""Do one verb against a lab and return plain records or objects; who shows them is somebody else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from slate_lab.errors import ConfigError, StoreError
+from slate_lab.records import Call, Episode, Fact, Thread, near, thread_of, usd
+from slate_lab.verbs.door import Door
+from slate_lab.verbs.parser import Asked
+from slate_lab.verbs.table import FRAMES
+from slate_lab.verbs.values import episode_ids, thread_ids
+from slate_lab.verbs.words import WrongUsage
+
+__all__ = ["check", "cost_rows", "init", "run", "schema", "thread_for"]
+
+_SLICE = re.compile(r"(?P<id>[^\[\]]+)(?:\[(?P<from>-?\d*):(?P<to>-?\d*)\]|\[(?P<one>-?\d+)\])?")
+
+
+def run(asked: Asked, door: Door, *, names: Mapping[str, Any] | None = None) -> Any:
+    """The result of a verb that asks the lab one thing: all of `_VERBS`.
+
+    Args:
+        names: the notebook's variables, where an id may be given by one.
+
+    Raises:
+        LabError: WrongUsage for a wrong value, the lab's own for the rest.
+    """
+    return _VERBS[asked.command.name](asked, door, names or {})
+
+
+def _status(asked: Asked, door: Door, names: Mapping[str, Any]) -> Any:
+    return dict(door.status())
+
+
+def _threads(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[Thread]:
+    threads = [t for t in door.threads() if not asked["state"] or t.state in asked["state"]]
+    if asked["limit"] is None:
+        return threads
+    return threads[-whole(asked["limit"], "--limit") :]
+
+
+def _episode(asked: Asked, door: Door, names: Mapping[str, Any]) -> Any:
+    if asked["id"] is None:
+        return list(door.episodes())
+    ids = episode_ids([asked["id"]], names)
+    found = [_one_episode(door, id) for id in ids]
+    return found[0] if len(found) == 1 else found
+
+
+def _one_episode(door: Door, id: str) -> Episode:
+    episode = door.episode(id)
+    if episode is None:
+        raise _unknown("episode", id, (e.id for e in door.episodes()))
+    return episode
+
+
+def _facts(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[Fact]:
+    match = _SLICE.fullmatch(asked["id"])
+    if match is None:
+        raise WrongUsage(f"`{asked['id']}` is no slice of facts: write t4, t4.e1 or t4.e1[3:7]")
+    facts: list[Fact] = []
+    for id in thread_ids([match["id"]], names):
+        thread_for(door, id)
+        facts.extend(door.facts(id))
+    if match["one"] is not None:
+        at = int(match["one"])
+        return facts[at : at + 1 or None]
+    return facts[_bound(match["from"]) : _bound(match["to"])]
+
+
+def _bound(text: str | None) -> int | None:
+    if text == "-":
+        raise WrongUsage("a slice of facts is written [3:7], [:5] or [-2:]")
+    return int(text) if text else None
+
+
+def _cancel(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[str]:
+    if asked["id"] == ["all"]:
+        handles = list(door.live())
+        for handle in reversed(handles):  # the last in line first: a freed permit must not start what is to end
+            handle.cancel()
+        return [handle.id for handle in handles]
+    ids = thread_ids([i for word in asked["id"] for i in word.split(",") if i], names)
+    for id in ids:
+        thread_for(door, id)
+    found = [door.handle(id) for id in ids]
+    for one in found:
+        if one is not None:
+            one.cancel()
+    return [one.id for one in found if one is not None]
+
+
+def _cost(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return cost_rows(door.calls(), by=asked["by"] or "model")
+
+
+def cost_rows(calls: Iterable[Call], *, by: str) -> list[dict[str, Any]]:
+    """Spend by `model`, `thread` or `kind`, and a total at the end; exact dollars, unpriced calls counted apart."""
+    groups: dict[str, list[Call]] = {}
+    for call in calls:
+        groups.setdefault(_GROUPS[by](call), []).append(call)
+    rows = [_cost_row(by, name, group) for name, group in groups.items()]
+    rows.append(_cost_row(by, "total", [c for group in groups.values() for c in group]))
+    return rows
+
+
+_GROUPS: dict[str, Callable[[Call], str]] = {
+    "model": lambda c: f"{c.logical} ({c.provider}/{c.model})",
+    "thread": lambda c: c.thread,
+    "kind": lambda c: c.kind,
+}
+
+
+def _cost_row(by: str, name: str, calls: Sequence[Call]) -> dict[str, Any]:
+    known = [c.cost.nusd for c in calls if c.cost.nusd is not None]
+    spent = usd(sum(known))
+    return {
+        by: name,
+        "calls": len(calls),
+        "input_tokens": sum(c.usage.input_tokens or 0 for c in calls),
+        "output_tokens": sum(c.usage.output_tokens or 0 for c in calls),
+        "usd": f"{spent:f}" if known or not calls else None,
+        "unpriced": len(calls) - len(known),
+    }
+
+
+def _budget(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[dict[str, Any]]:
+    thread = budget_thread(asked, door, names)
+    rows = [{**part, "share": _share(part.get("tokens"), thread.window)} for part in thread.brief]
+    total = sum(int(part.get("tokens") or 0) for part in thread.brief)
+    exact = bool(thread.brief) and all(part.get("exact") for part in thread.brief)
+    return [
+        *rows,
+        {"source": f"total of {thread.id}", "tokens": total, "exact": exact, "share": _share(total, thread.window)},
+    ]
+
+
+def budget_thread(asked: Asked, door: Door, names: Mapping[str, Any]) -> Thread:
+    """The thread whose brief is asked for: the given one, or the newest."""
+    if asked["id"] is not None:
+        return thread_for(door, thread_ids([asked["id"]], names)[0])
+    threads = list(door.threads())
+    if not threads:
+        raise StoreError("there is no thread in this lab yet", code="no_threads")
+    return threads[-1]
+
+
+def _share(tokens: Any, window: int | None) -> str:
+    return f"{100 * int(tokens or 0) / window:.1f}%" if window else ""
+
+
+def _frames(asked: Asked, door: Door, names: Mapping[str, Any]) -> Any:
+    if asked["name"] is None:
+        return [{"frame": name} for name in FRAMES]
+    return getattr(door.frames, asked["name"])()
+
+
+def _models(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [dict(row) for row in door.models()]
+
+
+def _config(asked: Asked, door: Door, names: Mapping[str, Any]) -> Any:
+    if asked["schema"]:
+        return schema()
+    return door.config.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+_VERBS: dict[str, Callable[[Asked, Door, Mapping[str, Any]], Any]] = {
+    "status": _status,
+    "threads": _threads,
+    "episode": _episode,
+    "facts": _facts,
+    "cancel": _cancel,
+    "cost": _cost,
+    "budget": _budget,
+    "frames": _frames,
+    "models": _models,
+    "config": _config,
+}
+
+
+def thread_for(door: Door, id: str) -> Thread:
+    """The thread of that id.
+
+    Raises:
+        StoreError: there is none; near ids are named.
+    """
+    for thread in door.threads():
+        if thread.id == thread_of(id):
+            return thread
+    raise _unknown("thread", id, (t.id for t in door.threads()))
+
+
+def _unknown(what: str, id: str, known: Iterable[str]) -> StoreError:
+    close = near(id, known)
+    hint = f": near it are {', '.join(close)}" if close else ": the lab has none that is close"
+    return StoreError(f"there is no {what} {id} in this lab{hint}", code=f"unknown_{what}")
+
+
+def whole(text: str, option: str) -> int:
+    """A whole number above 0."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise WrongUsage(f"{option} {text}: give a whole number above 0")
+    return int(text)
+
+
+def init(asked: Asked, *, root: Path) -> list[str]:
+    """Write the starter files; returns the paths that were written."""
+    from slate_lab.config import write_starter
+
+    return [str(path) for path in write_starter(Path(asked["path"] or root), force=bool(asked["force"]))]
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of slate.yaml."""
+    from slate_lab.config import json_schema
+
+    return dict(json_schema())
+
+
+def check(root: Path) -> dict[str, Any]:
+    """Every problem of the configuration at `root`: `{ok, files, warnings, problems}`; nothing is opened or written."""
+    from slate_lab.config import load_config
+    from slate_lab.routing.policy import Policy
+
+    if not root.is_dir():
+        raise StoreError(f"{root} is no folder", code="no_folder")
+    report: dict[str, Any] = {"ok": True, "root": str(root), "files": [], "warnings": [], "problems": []}
+    try:
+        loaded = load_config(root)
+        report["files"] = [str(f) for f in loaded.files]
+        report["warnings"] = list(loaded.warnings)
+        Policy.resolve(loaded.config)
+    except ConfigError as error:
+        report["ok"] = False
+        report["problems"] = [
+            {
+                "code": p.code,
+                "message": p.message,
+                "file": p.place.file or None,
+                "line": p.place.line,
+                "path": p.place.path or None,
+            }
+            for p in error.problems
+        ]
+    return report

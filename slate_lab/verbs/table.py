@@ -1,0 +1,219 @@
+"""Which commands exist, for the magic and for the program: pure data that parsing, help and completion read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["COMMANDS", "FRAMES", "LIMITS", "STATES", "TOOLS", "TYPES", "Command", "Option", "Place", "commands"]
+
+Place = Literal["magic", "program"]
+Kind = Literal["", "type", "model", "thread", "episode", "variable", "tool", "limit", "frame", "command", "folder"]
+
+FRAMES = ("threads", "episodes", "calls", "attempts", "costs", "context", "events")
+LIMITS = ("turns", "tokens", "toolCalls", "seconds", "usd")
+TYPES = ("general", "researcher", "reviewer", "adversarial", "implementer", "query")
+TOOLS = ("read", "grep", "find", "ls", "write", "edit")
+STATES = ("queued", "running", "successful", "failed", "cancelled")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option (`--type`) or one positional (`id`).
+
+    Attributes:
+        name: with dashes for an option.
+        metavar: what stands for the value in the help; empty for a switch.
+        kind: what its values are, for completion.
+        many: values add up: repeated, or separated by commas.
+        needed: a positional that must be given.
+        rest: a positional that takes any number of words.
+        at: the places that have it.
+    """
+
+    name: str
+    help: str
+    metavar: str = ""
+    kind: Kind = ""
+    choices: tuple[str, ...] = ()
+    many: bool = False
+    needed: bool = False
+    rest: bool = False
+    at: tuple[Place, ...] = ("magic", "program")
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it is written with dashes."""
+        return self.name.startswith("--")
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it takes no value."""
+        return self.is_flag and not self.metavar
+
+    @property
+    def key(self) -> str:
+        """The name of its value."""
+        return self.name.lstrip("-").replace("-", "_")
+
+
+@dataclass(frozen=True)
+class Command:
+    """One subcommand.
+
+    Attributes:
+        body: the cell form takes a body (the task).
+        lists: the program can print it as JSON.
+        lab: it needs an opened lab.
+    """
+
+    name: str
+    help: str
+    options: tuple[Option, ...] = ()
+    body: bool = False
+    lists: bool = False
+    lab: bool = True
+    at: tuple[Place, ...] = ("magic", "program")
+
+
+def _thread_options() -> tuple[Option, ...]:
+    return (
+        Option("task", "what is asked, one text in quotes, passed on verbatim", rest=True),
+        Option("--type", "thread type: selects tools and charter", "NAME", kind="type"),
+        Option("--model", "logical model", "NAME", kind="model"),
+        Option("--reason", "why this model", "TEXT"),
+        Option("--context", "episodes whose stored content joins the brief", "IDS", kind="episode", many=True),
+        Option("--fit", "drop the oldest context episodes until the brief fits the window"),
+        Option("--slate", "slates or folders whose content joins the brief", "TARGETS", many=True),
+        Option("--var", "notebook variables given as context", "NAMES", kind="variable", many=True, at=("magic",)),
+        Option("--fill", "put it where {NAME} stands in the task", "NAMES", kind="variable", many=True, at=("magic",)),
+        Option("--tools", "only these tools, or `none`", "NAMES", kind="tool", many=True),
+        Option("--limit", f"what it may use: {', '.join(LIMITS)}", "KEY=N", kind="limit", many=True),
+        Option("--after", "threads that must end first", "IDS", kind="thread", many=True),
+        Option("--name", "a label for people", "TEXT"),
+        Option("--background", "return a handle at once", at=("magic",)),
+        Option("--quiet", "no live progress"),
+    )  # fmt: skip
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        "open",
+        "open the lab of a project folder, or take one that a variable holds",
+        (Option("path", "the project's folder (default: the current one), or $lab", kind="folder"),),
+        lab=False,
+        at=("magic",),
+    ),
+    Command("status", "the lab now: folder, models, what runs, what was spent", lists=True),
+    Command("thread", "run one bounded action and show its episode", _thread_options(), body=True, lists=True),
+    Command(
+        "threads",
+        "the threads of this project",
+        (
+            Option("--state", "only these states", "STATES", choices=STATES, many=True),
+            Option("--limit", "only the newest N", "N"),
+        ),
+        lists=True,
+    ),
+    Command(
+        "episode",
+        "an episode by its id; without one, all of them",
+        (Option("id", "an episode id, a thread id, or a variable that holds one", kind="episode"),),
+        lists=True,
+    ),
+    Command(
+        "facts",
+        "what a thread captured, or a slice of it",
+        (Option("id", "a thread or episode id, with [a:b] for a slice", kind="episode", needed=True),),
+        lists=True,
+    ),
+    Command(
+        "cancel",
+        "stop a thread, or all of them",
+        (Option("id", "thread ids, or `all`", kind="thread", needed=True, rest=True),),
+        at=("magic",),
+    ),
+    Command(
+        "wait",
+        "wait until everything that was dispatched has settled",
+        (Option("--timeout", "give up after S seconds; the threads go on", "S"),),
+        at=("magic",),
+    ),
+    Command(
+        "cost",
+        "what was spent",
+        (Option("--by", "by model (default), thread or kind of call", "WHAT", choices=("model", "thread", "kind")),),
+        lists=True,
+    ),
+    Command("graph", "the weave: threads, episodes and what they cite", at=("magic",)),
+    Command(
+        "budget",
+        "the brief of a thread by source against its model's window",
+        (Option("id", "a thread id (default: the newest)", kind="thread"),),
+        lists=True,
+    ),
+    Command(
+        "frames",
+        "a frame of the store; without a name, which there are",
+        (Option("name", f"one of {', '.join(FRAMES)}", kind="frame", choices=FRAMES),),
+        lists=True,
+    ),
+    Command(
+        "models",
+        "logical models, their routes, keys and prices",
+        (
+            Option("get", "`get NAME`: fetch the weights of an embedded model", choices=("get",), at=("program",)),
+            Option("name", "the weights to get", at=("program",)),
+        ),
+        lists=True,
+    ),
+    Command(
+        "config",
+        "the configuration in force",
+        (Option("--schema", "the JSON Schema of slate.yaml instead"),),
+        lists=True,
+    ),
+    Command(
+        "init",
+        "write a commented slate.yaml and starter texts",
+        (
+            Option("path", "the folder (default: the current one)", kind="folder"),
+            Option("--force", "overwrite files that are there"),
+        ),
+        lab=False,
+        lists=True,
+    ),
+    Command(
+        "check",
+        "read the configuration and list every problem",
+        (Option("path", "the folder (default: the current one)", kind="folder"),),
+        lab=False,
+        lists=True,
+        at=("program",),
+    ),
+    Command(
+        "demo",
+        "run the demonstration notebook on recorded replies and save it as HTML",
+        (Option("--out", "where to put it (default: the current folder)", "DIR", kind="folder"),),
+        lab=False,
+        at=("program",),
+    ),
+    Command("help", "this text, or a command's options", (Option("command", "a command", kind="command"),), lab=False),
+)  # fmt: skip
+
+
+def commands(place: Place) -> dict[str, Command]:
+    """The commands of one place, by name, each with only the options it has there."""
+    here = {}
+    for command in COMMANDS:
+        if place in command.at:
+            options = tuple(o for o in command.options if place in o.at) + _common(command, place)
+            here[command.name] = Command(**{**vars(command), "options": options})
+    return here
+
+
+def _common(command: Command, place: Place) -> tuple[Option, ...]:
+    if place == "magic" or command.name == "help":
+        return ()
+    project = Option("--project", "the project's folder (default: the current one)", "DIR", kind="folder")
+    return (project, Option("--json", "print JSON")) if command.lists else (project,)
