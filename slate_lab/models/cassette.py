@@ -89,7 +89,9 @@ class Cassette:
             return None
         return cls(root / (spec.file or DEFAULT_FILE), spec.mode)
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """How many recordings it holds."""
         return len(self._recordings)
 
     def take(self, key: str) -> int:

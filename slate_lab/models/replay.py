@@ -72,27 +72,33 @@ class ReplayTransport(httpx.AsyncBaseTransport):
 
 
 class _Taken:
-    """A number taken in the cassette, until its answer is kept or given up."""
+    """A number taken in the cassette; given back when the answer is closed, taken again if it is kept after all."""
 
     def __init__(self, cassette: Cassette, blank: Recording) -> None:
         self._cassette = cassette
-        self._blank: Recording | None = blank
+        self._blank = blank
+        self._holds = True
+        self._kept = False
 
     def keep(self, response: httpx.Response, chunks: list[bytes], secrets: list[bytes]) -> None:
-        if self._blank is None:
+        if self._kept:
             return
-        blank, self._blank = self._blank, None
+        self._kept = True
+        key = self._blank.key
+        n = self._blank.n if self._holds else self._cassette.take(key)
         chunks = _plain(response, chunks)
         joined = b"".join(chunks)
         hidden = _hide(joined, secrets)
         headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
         written = pack(chunks if hidden == joined else [hidden])
-        self._cassette.add(msgspec.structs.replace(blank, status=response.status_code, headers=headers, chunks=written))
+        self._cassette.add(
+            msgspec.structs.replace(self._blank, n=n, status=response.status_code, headers=headers, chunks=written)
+        )
 
     def drop(self) -> None:
-        if self._blank is not None:
+        if self._holds and not self._kept:
             self._cassette.give_back(self._blank.key, self._blank.n)
-            self._blank = None
+            self._holds = False
 
 
 class _Tape(httpx.AsyncByteStream):
@@ -109,8 +115,10 @@ class _Tape(httpx.AsyncByteStream):
             yield chunk
 
     async def aclose(self) -> None:
-        self._taken.drop()
-        await self._inner.aclose()
+        try:
+            await self._inner.aclose()
+        finally:
+            self._taken.drop()  # a body that is read to its end is closed before the protocol can keep it
 
 
 class _Recorded(httpx.AsyncByteStream):
