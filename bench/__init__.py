@@ -1,0 +1,1 @@
+"""Benchmarks: ratios beside a bare loop in the same run. `make bench`."""

@@ -1,0 +1,386 @@
+"""Lab: an opened project. The one place where the rooms are wired; it owns lifetimes and decides nothing."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from slate_lab import tokens
+from slate_lab.config import LabConfig, load_config
+from slate_lab.errors import DispatchError, LabError
+from slate_lab.models.cassette import Cassette
+from slate_lab.models.gate import Gate
+from slate_lab.models.prices import PriceBook
+from slate_lab.models.protocol import Model
+from slate_lab.records import Action, Call, Episode, Event, Fact, Limits, Thread, near, thread_of
+from slate_lab.routing.policy import Policy
+from slate_lab.routing.shelf import Shelf
+from slate_lab.store import Store
+from slate_lab.weave.conclude import interrupted
+from slate_lab.weave.dispatch import Dispatcher
+from slate_lab.weave.handle import Handle
+from slate_lab.weave.loop import LoopThread
+from slate_lab.weave.run import Runner
+from slate_lab.weave.tools.workspace import Workspace
+
+if TYPE_CHECKING:
+    from slate_lab.jupyter.board import CostBoard
+    from slate_lab.jupyter.budget import BudgetBar
+    from slate_lab.jupyter.graph import WeaveGraph
+    from slate_lab.reports.frames import Frames
+
+__all__ = ["Lab"]
+
+
+class Lab:
+    """An opened project: configuration, store, models and dispatcher. Made by `Lab.open`, closed once."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        config: LabConfig,
+        store: Store,
+        models: Model | Mapping[str, Model] | None,
+        env: Mapping[str, str],
+        warnings: Sequence[str],
+        clock: Callable[[], int],
+    ) -> None:
+        self.root, self.config, self.store = root, config, store
+        self.warnings = tuple(warnings)
+        self.policy = Policy.resolve(config)
+        self.starting: tuple[str, float | None] = ("", None)
+        self._env, self._clock = env, clock
+        self._cassette = Cassette.open_for(config.replay, root)
+        self._shelf = Shelf(self.policy, env=env, given=models, replay=self._cassette, progress=self._progress)
+        self._loop = LoopThread()
+        nonce = _seeded if self._cassette else _random
+        runner = Runner(
+            store=store,
+            gate=Gate(PriceBook.from_config(config), clock=clock),
+            routes=self._shelf,
+            config=config,
+            workspace=Workspace(root / config.workspace),
+            nonce=nonce,
+        )
+        self._dispatcher = Dispatcher(
+            loop=self._loop.loop,
+            store=store,
+            routes=self._shelf,
+            runner=runner,
+            config=config,
+            clock=clock,
+            nonce=nonce,
+        )
+        self._closing = threading.Lock()
+        self._closed = False
+        threading.Thread(target=tokens.warm, name="slate-lab-tokens", daemon=True).start()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path = ".",
+        *,
+        store: str | Path | None = None,
+        config: Mapping[str, Any] | None = None,
+        models: Model | Mapping[str, Model] | None = None,
+        env: Mapping[str, str] | None = None,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> Lab:
+        """Open the project in the folder `path`.
+
+        Args:
+            path: the project; `slate.yaml` is read from it if it is there.
+            store: the database, default `<path>/.slate/slate.db`; `":memory:"` keeps nothing.
+            config: a mapping merged over `slate.yaml`.
+            models: one model that answers every route, or models by logical name.
+            env: where keys are found, default the process's environment.
+            clock: nanoseconds since the epoch.
+
+        Raises:
+            ConfigError: the folder is not there, or the configuration has problems (all of them are listed).
+            StoreError: the store cannot be opened.
+        """
+        root = Path(path).expanduser().resolve()
+        loaded = load_config(root, overrides=config)
+        where = store if store is not None else root / ".slate" / "slate.db"
+        opened = Store.open(
+            ":memory:" if str(where) == ":memory:" else Path(where),
+            clock=clock,
+            durability=loaded.config.durability,
+            interrupted=interrupted,
+        )
+        try:
+            return cls(
+                root,
+                config=loaded.config,
+                store=opened,
+                models=models,
+                env=os.environ if env is None else env,
+                warnings=loaded.warnings,
+                clock=clock,
+            )
+        except BaseException:
+            opened.close()
+            raise
+
+    def __enter__(self) -> Lab:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(wait=kind is None)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"{len(self._dispatcher.live())} live"
+        return f"<Lab {self.root.name} {state}>"
+
+    def close(self, *, wait: bool = False) -> None:
+        """Close admission, cancel what runs (or wait for it), then close models and store. A second call does nothing.
+
+        Args:
+            wait: let what was dispatched come to its end first.
+        """
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            self._dispatcher.refuse()
+            if not wait:
+                self._dispatcher.cancel_all(compress=False)
+            try:
+                self._loop.run(self._dispatcher.settled()).result()
+            except KeyboardInterrupt:
+                self._dispatcher.cancel_all(compress=False)
+                self._loop.run(self._dispatcher.settled()).result()
+            finally:
+                self._loop.run(self._shelf.aclose()).result()
+                self._loop.stop()
+                if self._cassette:
+                    self._cassette.save()
+                self.store.close()
+
+    # dispatching
+
+    def dispatch(self, task: str, **options: Any) -> Handle:
+        """Dispatch an action and return at once; the options are those of `thread`.
+
+        Raises:
+            DispatchError: refused; every problem is listed.
+        """
+        return self._dispatcher.dispatch(_action(task, **options))
+
+    def thread(self, task: str, **options: Any) -> Episode:
+        """Dispatch an action, wait, return its episode.
+
+        Args:
+            task: the request, passed to the model byte for byte.
+            **options: `type, model, reason, name, context, slates, variables, tools, limits, after, claims, fit`:
+                the fields of `Action`; `context` takes ids or episodes.
+
+        Raises:
+            DispatchError: refused, or cancelled before anything was found.
+        """
+        handle = self.dispatch(task, **options)
+        try:
+            return handle.result()
+        except KeyboardInterrupt:
+            handle.cancel(compress=False)
+            raise
+
+    async def athread(self, task: str, **options: Any) -> Episode:
+        """`thread` for asynchronous code, on any event loop; cancelling it cancels the thread."""
+        handle = self.dispatch(task, **options)
+        try:
+            return await handle
+        except BaseException:
+            handle.cancel(compress=False)
+            raise
+
+    def batch(self, actions: Iterable[Action]) -> list[Handle]:
+        """Dispatch several actions in order; all are admitted or, at the first refusal, the earlier ones go on."""
+        return [self._dispatcher.dispatch(action) for action in actions]
+
+    def handle(self, id: str) -> Handle | None:
+        """The handle of a thread of this lab that has not settled."""
+        return self._dispatcher.handle(id)
+
+    def live(self) -> list[Handle]:
+        """Handles of everything that waits or runs here."""
+        return self._dispatcher.live()
+
+    def cancel(self, id: str = "all", *, compress: bool = True) -> list[str]:
+        """Cancel one thread or all; returns the ids that were asked to end.
+
+        Raises:
+            LabError: the thread is not live in this lab.
+        """
+        if id == "all":
+            return self._dispatcher.cancel_all(compress=compress)
+        handle = self._dispatcher.handle(id)
+        if handle is None:
+            self._require_thread(id)
+            raise LabError(f"{id} has ended, or runs in another kernel: nothing to cancel here", code="not_live")
+        handle.cancel(compress=compress)
+        return [id]
+
+    def wait(self, timeout: float | None = None) -> list[Thread]:
+        """Wait until everything dispatched here has settled; returns those threads.
+
+        Raises:
+            TimeoutError: `timeout` seconds were not enough.
+        """
+        handles = self.live()
+        until = None if timeout is None else time.monotonic() + timeout
+        for handle in handles:
+            try:
+                handle.result(None if until is None else max(0.0, until - time.monotonic()))
+            except DispatchError:
+                continue  # cancelled ones are settled too
+        return [thread for handle in handles if (thread := self.store.threads.get(handle.id))]
+
+    # looking
+
+    def threads(self) -> list[Thread]:
+        """All threads of the store, oldest first."""
+        return self.store.threads.list()
+
+    def episodes(self) -> list[Episode]:
+        """All episodes of the store, oldest first."""
+        return self.store.episodes.list()
+
+    def episode(self, id: str) -> Episode:
+        """One episode, by its id or its thread's.
+
+        Raises:
+            LabError: there is none; near ids are listed.
+        """
+        wanted = id if "." in id else f"{id}.e1"
+        found = self.store.episodes.get(wanted)
+        if found is None:
+            known = self.store.episodes.ids()
+            close = near(wanted, known) or known[-3:]
+            hint = f"near it are {', '.join(close)}" if close else "the store has none yet"
+            raise LabError(f"there is no episode {id!r}: {hint}", code="unknown_episode")
+        return found
+
+    def facts(self, id: str) -> list[Fact]:
+        """The facts of a thread, by its id or its episode's; also of one that still runs or was cancelled."""
+        thread = thread_of(id)
+        self._require_thread(thread)
+        return self.store.facts.list(thread)
+
+    def calls(self, thread: str | None = None) -> list[Call]:
+        """Requests made to models, oldest first."""
+        return self.store.calls.list(thread)
+
+    def events(self, thread: str | None = None) -> list[Event]:
+        """What else happened, oldest first."""
+        return self.store.events.list(thread)
+
+    def models(self) -> list[dict[str, Any]]:
+        """One row per logical model: ratings, route, whether its key is there (never the key), price."""
+        return self.policy.rows(self._env)
+
+    def status(self) -> dict[str, Any]:
+        """Where the lab stands: project, store, default model, permits, queue, spend, warnings."""
+        spent = self.store.calls.spent_nusd()
+        return {
+            "project": self.root.name,
+            "store": str(self.store.path),
+            "session": self.store.session,
+            "model": self._shelf.grant(None).logical if self._default_ok() else None,
+            "max_concurrent": self.config.max_concurrent,
+            "running": list(self._dispatcher.holding),
+            "waiting": list(self._dispatcher.waiting),
+            "threads": len(self.store.threads.ids()),
+            "episodes": len(self.store.episodes.ids()),
+            "spent_usd": f"{spent / 10**9:.6f}",
+            "replay": self.config.replay.mode,
+            "starting": self.starting[0],
+            "warnings": list(self.warnings),
+        }
+
+    @property
+    def frames(self) -> Frames:
+        """The store as pandas frames: `lab.frames.threads()`, `.episodes()`, `.calls()`, `.costs()`, ..."""
+        from slate_lab.reports.frames import Frames
+
+        return Frames(self.store)
+
+    def graph(self) -> WeaveGraph:
+        """The weave: threads as lanes, episodes as knots, references as edges."""
+        from slate_lab.jupyter.graph import WeaveGraph
+
+        return WeaveGraph(self.threads(), self.episodes())
+
+    def budget(self, id: str | None = None) -> BudgetBar:
+        """The brief of a thread (default the newest) by source, against its model's window."""
+        from slate_lab.jupyter.budget import BudgetBar
+
+        thread = self._require_thread(thread_of(id)) if id else next(reversed(self.threads()), None)
+        if thread is None:
+            raise LabError("no thread has run yet: dispatch one first", code="no_thread")
+        return BudgetBar(list(thread.brief), thread.window, label=f"{thread.id} {thread.label}")
+
+    def board(self) -> CostBoard:
+        """Spend by thread, model and kind."""
+        from slate_lab.jupyter.board import CostBoard
+
+        return CostBoard(self.calls())
+
+    # inside
+
+    def _require_thread(self, id: str) -> Thread:
+        thread = self.store.threads.get(id)
+        if thread is None:
+            close = near(id, self.store.threads.ids())
+            hint = f"near it are {', '.join(close)}" if close else "see the threads with lab.threads()"
+            raise LabError(f"there is no thread {id!r}: {hint}", code="unknown_thread")
+        return thread
+
+    def _default_ok(self) -> bool:
+        try:
+            self._shelf.grant(None)
+        except LabError:
+            return False
+        return True
+
+    def _progress(self, text: str, share: float | None) -> None:
+        self.starting = (text, share)
+
+
+def _action(task: str, *, context: Any = (), limits: Any = None, **options: Any) -> Action:
+    """An action from what a person writes: episodes or ids, a mapping or `Limits`, lists for tuples."""
+    ids = [context] if isinstance(context, str | Episode) else list(context)
+    if isinstance(limits, Mapping):
+        limits = Limits(**limits)
+    for name in ("slates", "tools", "after", "claims", "review_perspectives"):
+        value = options.get(name)
+        if value is not None:
+            options[name] = (value,) if isinstance(value, str) else tuple(value)
+    variables = {name: str(value) for name, value in (options.pop("variables", None) or {}).items()}
+    return Action(
+        task=task,
+        context=tuple(c.id if isinstance(c, Episode) else str(c) for c in ids),
+        limits=limits or Limits(),
+        variables=variables,
+        **{k: v for k, v in options.items() if v is not None},
+    )
+
+
+def _random(source: str) -> str:
+    return secrets.token_hex(6)
+
+
+def _seeded(source: str) -> str:
+    """While recording and replaying, fences are the same each time."""
+    return sha256(f"fence {source}".encode()).hexdigest()[:12]

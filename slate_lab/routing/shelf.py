@@ -1,0 +1,95 @@
+"""The shelf: the models of one lab, by logical name, connected when they are first needed.
+
+A model object given by the user (a scripted one, or one of his own) stands in front of the configured ones and enters
+by the same door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from slate_lab.routing.policy import Grant, Policy
+
+from slate_lab.config import ProviderSpec
+from slate_lab.models.cassette import Cassette
+from slate_lab.models.connect import connect
+from slate_lab.models.protocol import Model
+from slate_lab.records import Route
+
+__all__ = ["Shelf"]
+
+
+class Shelf:
+    """Grants routes and hands out the models that answer on them.
+
+    Args:
+        policy: the resolved logical models.
+        env: where keys are found.
+        given: one model that answers every route, or models by logical name.
+        replay: a cassette to answer from or record to.
+        progress: told what a slow start is doing, with a share from 0 to 1 if it is known.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        env: Mapping[str, str],
+        given: Model | Mapping[str, Model] | None = None,
+        replay: Cassette | None = None,
+        progress: Callable[[str, float | None], None],
+    ) -> None:
+        self._policy, self._env, self._replay, self._progress = policy, env, replay, progress
+        self._every = given if given is not None and not isinstance(given, Mapping) else None
+        self._named: dict[str, Model] = dict(given) if isinstance(given, Mapping) else {}
+        self._open: dict[Route, Model] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """Logical models that can be asked for."""
+        return list(dict.fromkeys([*self._named, *self._policy.models]))
+
+    def grant(self, logical: str | None) -> Grant:
+        """The route of `logical` (None: the default).
+
+        Raises:
+            DispatchError: unknown model (near names listed), or its key is missing (variable named).
+        """
+        name = logical or next(iter(self._named), None) or self._policy.default(self._env)
+        own = self._every or self._named.get(name)
+        if own is None:
+            need_key = self._replay is None or self._replay.mode != "replay"
+            return self._policy.route(name, self._env, need_key=need_key)
+        if self._every is not None and logical is not None:
+            self._policy.require(logical)
+        return Grant(
+            logical=name,
+            route=Route("scripted", name),
+            effort=None,
+            provider=ProviderSpec(protocol="scripted"),
+            capabilities=own.capabilities,
+        )
+
+    def model(self, grant: Grant) -> Model:
+        """The model behind a grant, connected once."""
+        own = self._every or self._named.get(grant.logical)
+        if own is not None:
+            return own
+        model = self._open.get(grant.route)
+        if model is None:
+            model = self._open[grant.route] = connect(
+                grant.route.provider,
+                grant.provider,
+                grant.route.model,
+                grant.capabilities,
+                env=self._env,
+                replay=self._replay,
+                progress=self._progress,
+            )
+        return model
+
+    async def aclose(self) -> None:
+        """Close every model that was connected here; a model given by the user is his own to close."""
+        models, self._open = list(self._open.values()), {}
+        for model in models:
+            await model.aclose()

@@ -1,0 +1,80 @@
+"""Facts: what a worker found, kept as it happens.
+
+A fact is a finalized non-blank text of the assistant or a completed tool result; deltas and messages that only call
+tools are not. Each is written to the store before the worker goes on, so a killed kernel loses none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from slate_lab.records import Fact
+from slate_lab.tokens import clean
+
+__all__ = ["FACT_CHARS", "TOTAL_CHARS", "FactLog", "FactSink"]
+
+FACT_CHARS = 8_000
+"""Characters of one fact; of a longer one the newest part is kept."""
+TOTAL_CHARS = 300_000
+"""Characters of all facts of a thread; beyond it the oldest are dropped."""
+
+
+class FactSink(Protocol):
+    """Where facts are kept (`store.facts`)."""
+
+    def add(self, thread: str, fact: Fact) -> None:
+        """Keep `fact`."""
+        ...
+
+    def drop(self, thread: str, up_to_n: int) -> None:
+        """Drop the facts 1 to `up_to_n`."""
+        ...
+
+
+class FactLog:
+    """The facts of one thread, in memory and in the store, within the caps."""
+
+    def __init__(self, thread: str, sink: FactSink, clock: Callable[[], int]) -> None:
+        self.facts: list[Fact] = []
+        self.omitted = 0
+        self._thread, self._sink, self._clock = thread, sink, clock
+        self._n = self._chars = 0
+        self._frozen = False
+
+    def freeze(self) -> None:
+        """Keep nothing from now on: the thread has settled."""
+        self._frozen = True
+
+    def text(self, text: str) -> None:
+        """Keep a finalized text; a blank one is no fact."""
+        if text.strip():
+            self._add("text", text)
+
+    def tool(self, name: str, arguments: dict[str, Any], result: str, *, ok: bool) -> None:
+        """Keep a completed tool result."""
+        self._add("tool", result, tool=name, arguments=arguments, ok=ok)
+
+    def _add(self, kind: Any, text: str, **rest: Any) -> None:
+        if self._frozen:
+            return
+        text = clean(text)
+        cut = max(0, len(text) - FACT_CHARS)
+        self._n += 1
+        fact = Fact(n=self._n, kind=kind, text=text[cut:], at_ns=self._clock(), omitted=cut, **rest)
+        self._sink.add(self._thread, fact)
+        self.facts.append(fact)
+        self.omitted += cut
+        self._chars += len(fact.text)
+        if self._chars > TOTAL_CHARS:
+            self._shed()
+
+    def _shed(self) -> None:
+        dropped = 0
+        while self._chars > TOTAL_CHARS and dropped < len(self.facts) - 1:
+            size = len(self.facts[dropped].text)
+            self._chars -= size
+            self.omitted += size
+            dropped += 1
+        self._sink.drop(self._thread, self.facts[dropped - 1].n)
+        del self.facts[:dropped]

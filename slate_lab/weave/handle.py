@@ -1,0 +1,83 @@
+"""A handle on a dispatched action: look, wait, cancel, steer. Usable from any thread and any event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections.abc import Generator
+
+from slate_lab.records import Episode, Progress, ThreadState
+from slate_lab.weave.job import Job
+
+__all__ = ["Handle"]
+
+
+class Handle:
+    """One dispatched action. `await handle` and `handle.result()` give its episode."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def __repr__(self) -> str:
+        p = self.progress
+        place = f", place {p.position}" if p.position else ""
+        return f"<Handle {p.id} {p.state}{place}: {p.label}>"
+
+    @property
+    def id(self) -> str:
+        """The thread's id."""
+        return self._job.id
+
+    @property
+    def state(self) -> ThreadState:
+        """The thread's state now."""
+        return self._job.state
+
+    @property
+    def position(self) -> int | None:
+        """Place in the queue, 1 is next; None once it runs."""
+        return self._job.position()
+
+    @property
+    def progress(self) -> Progress:
+        """What it is doing now."""
+        return self._job.progress()
+
+    def done(self) -> bool:
+        """Whether it has settled."""
+        return self._job.future.done()
+
+    def result(self, timeout: float | None = None) -> Episode:
+        """Wait for the episode; `timeout` in seconds.
+
+        Raises:
+            DispatchError: it was cancelled and has no episode, or the episode could not be stored.
+            TimeoutError: it has not settled in time; it goes on.
+        """
+        try:
+            return self._job.future.result(timeout)
+        except concurrent.futures.TimeoutError as e:
+            raise TimeoutError(f"{self.id} has not settled in {timeout} s; it goes on") from e
+
+    def __await__(self) -> Generator[object, None, Episode]:
+        return asyncio.shield(asyncio.wrap_future(self._job.future)).__await__()
+
+    def cancel(self, *, compress: bool = True) -> None:
+        """Stop it: at once while it waits, within a second while it runs.
+
+        What it found is kept: with `compress` a model is still asked for the episode, else the episode is made without.
+        A second call stops the compression too.
+        """
+        self._job.request_cancel(compress=compress)
+
+    def steer(self, text: str) -> None:
+        """A message the worker sees before its next call of the model.
+
+        Raises:
+            ValueError: the text is blank, or the action has settled.
+        """
+        if not text.strip():
+            raise ValueError("a steering message must not be blank")
+        if self.done():
+            raise ValueError(f"{self.id} has settled: dispatch a new thread that cites its episode")
+        self._job.steer.append(text)

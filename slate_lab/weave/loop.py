@@ -1,0 +1,51 @@
+"""The lab's own event loop in its own thread.
+
+Nothing else runs there: a kernel's loop freezes during synchronous cells, and waiting on it from a cell deadlocks.
+Work is handed over and waited for as a future.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+__all__ = ["LoopThread"]
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Started by its first use, stopped once by `stop`."""
+
+    def __init__(self, name: str = "slate-lab") -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Run `work` there; from any thread."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def stop(self) -> None:
+        """End the loop: what still runs is cancelled and waited for. A second call does nothing."""
+        if self.loop.is_closed():
+            return
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+            left = asyncio.all_tasks(self.loop)
+            for task in left:
+                task.cancel()
+            if left:
+                self.loop.run_until_complete(asyncio.wait(left, timeout=5))
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        finally:
+            self.loop.close()

@@ -1,0 +1,252 @@
+"""One job from its permit to its one terminal record: conversation, settlement, episode, store.
+
+The outer coroutine is never cancelled; what may be cancelled is the phase inside it (the conversation, then the
+compression). The store's compare-and-set decides a race, not the order in which tasks happen to run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+from slate_lab.config import LabConfig
+from slate_lab.errors import DispatchError, LabError, LimitExceeded
+from slate_lab.models.gate import Gate
+from slate_lab.models.protocol import Model
+from slate_lab.records import Episode, Reply, Request, episode_id
+from slate_lab.routing.policy import Grant
+from slate_lab.store import Store
+from slate_lab.weave.admission import write_brief
+from slate_lab.weave.ask import Asker
+from slate_lab.weave.conclude import conclude
+from slate_lab.weave.facts import FactLog
+from slate_lab.weave.job import Job
+from slate_lab.weave.meter import Meter
+from slate_lab.weave.outcome import Settlement, plan_settlement
+from slate_lab.weave.tools import Kit
+from slate_lab.weave.tools.workspace import Workspace
+from slate_lab.weave.worker import Outcome, Worker
+
+__all__ = ["GRACE_S", "Routes", "Runner"]
+
+GRACE_S = 5.0
+"""Seconds a cancelled worker has before it is left behind and its permit goes on."""
+RESULT_CHARS = 8_000
+"""Characters of one tool result; routes with a small window get fewer."""
+
+T = TypeVar("T")
+
+
+class Routes(Protocol):
+    """Where models come from."""
+
+    def grant(self, logical: str | None) -> Grant:
+        """The route of a logical model (None: the default); raises `DispatchError`."""
+        ...
+
+    def model(self, grant: Grant) -> Model:
+        """The model that answers on a granted route."""
+        ...
+
+
+class Runner:
+    """Carries jobs on the lab's loop.
+
+    Args:
+        store, gate, routes, config, workspace: what the lab wired.
+        nonce: a fence word for a source.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        gate: Gate,
+        routes: Routes,
+        config: LabConfig,
+        workspace: Workspace,
+        nonce: Callable[[str], str],
+    ) -> None:
+        self._store, self._gate, self._routes = store, gate, routes
+        self._config, self._workspace, self._nonce = config, workspace, nonce
+
+    async def run(self, job: Job) -> None:
+        """Carry `job` to its terminal record; raises nothing."""
+        try:
+            await self._work(job)
+        except Exception as e:  # noqa: BLE001  the last line of defence: a job always settles
+            self._fail(job, e)
+
+    def drop(self, job: Job, code: str, detail: str) -> None:
+        """Settle an action that never started."""
+        try:
+            self._settle(job, Settlement(state="cancelled", form="none", code=code, detail=detail), None, None)
+        except LabError as e:
+            self._fail(job, e)
+
+    async def _work(self, job: Job) -> None:
+        if not self._store.threads.start(job.id):
+            raise DispatchError.of("settled_elsewhere", "it was settled elsewhere before it could start")
+        job.begin(FactLog(job.id, self._store.facts, job.clock), Meter(job.admitted.limits, job.clock))
+        ask = self._asker(job, job.admitted.grant)
+        seconds = job.admitted.limits.seconds
+        outcome = None if job.cancelled else await self._phase(job, self._converse(job, ask), seconds=seconds)
+        if outcome is None and job.timed_out:
+            over = LimitExceeded("seconds", used=seconds or 0, limit=seconds or 0)
+            outcome = Outcome(ok=False, code=over.code, detail=over.message)
+        settlement = plan_settlement(
+            ok=bool(outcome and outcome.ok),
+            code=outcome.code if outcome else None,
+            detail=outcome.detail if outcome else None,
+            cancelled=outcome is None,
+            facts=len(job.found.facts),
+            compress=job.compress,
+        )
+        self._settle(job, settlement, await self._episode(job, settlement, outcome), outcome)
+
+    def _asker(self, job: Job, grant: Grant) -> Asker:
+        model = self._routes.model(grant)
+        return Asker(job, grant, model, gate=self._gate, store=self._store, config=self._config)
+
+    def _compressor(self, job: Job) -> Grant:
+        """Who writes the episode: the first configured compressor that can be used, else the worker's own route."""
+        for name in self._config.compressor.models:
+            try:
+                return self._routes.grant(name)
+            except DispatchError as e:
+                self._store.events.add("compressor.skipped", thread=job.id, data={"model": name, "why": e.message})
+        return job.admitted.grant
+
+    async def _converse(self, job: Job, ask: Asker) -> Outcome:
+        admitted, brief = job.admitted, job.admitted.brief
+        if brief is None:
+            stored = [self._store.episodes.get(id) for id in admitted.action.context]
+            brief = write_brief(admitted, [e for e in stored if e], nonce=self._nonce)
+        self._store.threads.brief(job.id, list(brief.parts))
+        window = admitted.grant.capabilities.window
+        job.kit = Kit(self._workspace, max_chars=min(RESULT_CHARS, window) if window else RESULT_CHARS)
+        worker = Worker(
+            brief.messages,
+            tools=admitted.tools,
+            kit=job.kit,
+            ask=ask,
+            facts=job.found,
+            meter=job.used,
+            live=job.live,
+            name=admitted.grant.logical,
+            effort=admitted.grant.effort,
+            max_output_tokens=admitted.reserved,
+            steer=job.steer,
+        )
+        return await worker.run()
+
+    async def _phase(self, job: Job, work: Coroutine[Any, Any, T], *, seconds: float | None = None) -> T | None:
+        """Run `work` as the part of the job that may be cancelled; None if it was, or if its time was up."""
+        task: asyncio.Task[T] = asyncio.get_running_loop().create_task(work)
+        job.phase = task
+        both: set[asyncio.Future[Any]] = {task, job.abandoned}
+        try:
+            done, _ = await asyncio.wait(both, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                job.timed_out = True
+                task.cancel()
+                await asyncio.wait({task}, timeout=GRACE_S)
+            if not task.done():
+                self._store.events.add("worker.abandoned", thread=job.id, data={"after_s": GRACE_S})
+                return None
+            return None if task.cancelled() else task.result()
+        finally:
+            job.phase = None
+
+    async def _episode(self, job: Job, settlement: Settlement, outcome: Outcome | None) -> Episode | None:
+        if settlement.form == "none":
+            return None
+        job.live.doing, job.live.text = "compressing", ""
+        grant = self._compressor(job)
+        ask = self._asker(job, grant)
+
+        async def compress(request: Request) -> Reply | None:
+            if job.cancelled and not job.compress:
+                return None
+            return await self._phase(job, ask(request, kind="compressor"))
+
+        return await conclude(
+            self._base(job, settlement, outcome),
+            form=settlement.form,
+            final=outcome.final if outcome else "",
+            facts=job.found.facts,
+            action=job.admitted.action,
+            capabilities=grant.capabilities,
+            spec=self._config.compressor,
+            ask=compress,
+            spent=lambda: (dict(job.usage), job.cost_nusd),
+        )
+
+    def _base(self, job: Job, settlement: Settlement, outcome: Outcome | None) -> Episode:
+        action, grant = job.admitted.action, job.admitted.grant
+        return Episode(
+            id=episode_id(job.id),
+            thread=job.id,
+            name=action.name,
+            type=action.type,
+            task=action.task,
+            status="ok" if settlement.state == "successful" else "failed",
+            code=settlement.code,
+            detail=settlement.detail,
+            reason=action.reason,
+            truncated=bool(outcome and outcome.truncated),
+            artifacts=job.kit.artifacts if job.kit else (),
+            context=tuple((id, self._hash(id)) for id in action.context),
+            slates=action.slates,
+            logical=grant.logical,
+            requested_route=str(grant.route),
+            ran_route=str(grant.route),
+            fact_count=len(job.found.facts),
+            omitted=job.found.omitted,
+            created_ns=job.thread.created_ns,
+            started_ns=job.started_ns or 0,
+            ended_ns=job.clock(),
+        )
+
+    def _hash(self, id: str) -> str:
+        episode = self._store.episodes.get(id)
+        return episode.hash if episode else ""
+
+    def _settle(self, job: Job, settlement: Settlement, episode: Episode | None, outcome: Outcome | None) -> None:
+        won = self._store.threads.settle(
+            job.id,
+            state=settlement.state,
+            code=settlement.code,
+            detail=settlement.detail,
+            truncated=bool(outcome and outcome.truncated),
+            episode=episode,
+            facts_omitted=job.facts.omitted if job.facts else 0,
+        )
+        job.end(settlement.state)
+        if not won:
+            late = f"{job.id} was settled elsewhere; its late result was dropped"
+            job.future.set_exception(DispatchError.of("settled_elsewhere", late))
+        elif episode is None:
+            detail = f"{job.id}: {settlement.detail}"
+            job.future.set_exception(DispatchError.of(settlement.code or "cancelled", detail))
+        else:
+            job.future.set_result(self._store.episodes.get(episode.id) or episode)
+
+    def _fail(self, job: Job, error: Exception) -> None:
+        """Settle a job whose ground gave way: no episode, and both reasons if the store refuses too."""
+        if job.future.done():
+            return
+        known = isinstance(error, LabError)
+        code = error.code if isinstance(error, LabError) else "internal"
+        detail = str(error) if known else f"{type(error).__name__}: {error}"
+        job.end("failed")
+        try:
+            if not known:
+                trace = "".join(traceback.format_exception(error))
+                self._store.events.add("worker.fault", thread=job.id, data={"traceback": trace[-8_000:]})
+            self._store.threads.settle(job.id, state="failed", code=code, detail=detail)
+        except LabError as e:
+            detail = f"{detail}; and the store could not note it: {e.message}"
+        job.future.set_exception(DispatchError.of(code, f"{job.id}: {detail}"))

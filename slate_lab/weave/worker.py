@@ -1,0 +1,184 @@
+"""The worker: one conversation of a model with its tools, from the brief to the final message.
+
+It decides nothing about threads, permits or episodes: it returns an `Outcome`, and raises only when it is cancelled
+or when the ground gives way (the store cannot be written).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from slate_lab.errors import LimitExceeded, ModelError
+from slate_lab.models.protocol import Delta
+from slate_lab.records import CallKind, Message, Reply, Request, ToolCall
+from slate_lab.weave.facts import FactLog
+from slate_lab.weave.meter import Meter
+from slate_lab.weave.tools import Kit, Tool, ToolFailed
+
+__all__ = ["STUCK", "Ask", "Live", "Outcome", "Worker"]
+
+STUCK = 3
+"""The same calls with the same arguments this many times in a row end a thread."""
+TAIL = 400
+"""Characters of streamed text kept for live views."""
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """How a conversation ended: `ok`, or not with a code; `final` is the last message of the assistant."""
+
+    ok: bool
+    code: str | None = None
+    detail: str | None = None
+    final: str = ""
+    truncated: bool = False
+
+
+class Ask(Protocol):
+    """One request through the gate, counted and stored under its kind."""
+
+    async def __call__(self, request: Request, *, kind: CallKind, on_delta: Delta | None = None) -> Reply:
+        """The reply; raises `ModelError`."""
+        ...
+
+
+class Live:
+    """What a live view may see of a worker at any moment; written on the loop, read anywhere."""
+
+    def __init__(self) -> None:
+        self.doing = ""
+        self.text = ""
+
+    def delta(self, piece: str) -> None:
+        """A piece of streamed text."""
+        self.text = (self.text + piece)[-TAIL:]
+
+
+class Worker:
+    """One action's conversation.
+
+    Args:
+        messages: the brief.
+        tools: what it may call, by name.
+        kit: what the tools work with.
+        ask: a request through the gate.
+        facts, meter, live: where it writes what it found, used and is doing.
+        name: the logical model, for live views.
+        max_output_tokens: reserved for one answer.
+        parallel: whether independent calls of one reply run at once.
+        steer: messages of a person that wait to be seen.
+    """
+
+    def __init__(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        tools: Mapping[str, Tool],
+        kit: Kit,
+        ask: Ask,
+        facts: FactLog,
+        meter: Meter,
+        live: Live,
+        name: str,
+        effort: str | None,
+        max_output_tokens: int | None,
+        steer: list[str],
+    ) -> None:
+        self._messages = list(messages)
+        self._tools, self._kit, self._ask = tools, kit, ask
+        self._facts, self._meter, self._live = facts, meter, live
+        self._name, self._effort, self._max_output_tokens = name, effort, max_output_tokens
+        self._steer = steer
+        self._specs = tuple(t.spec for t in tools.values())
+        self._last: bytes = b""
+        self._same = 0
+        self.final = ""
+
+    async def run(self) -> Outcome:
+        """Converse until the model gives its final message, or something ends it."""
+        try:
+            return await self._converse()
+        except LimitExceeded as e:
+            return Outcome(ok=False, code=e.code, detail=e.message, final=self.final)
+        except ModelError as e:
+            return Outcome(ok=False, code=e.code, detail=e.message, final=self.final)
+
+    async def _converse(self) -> Outcome:
+        while True:
+            self._meter.check()
+            reply = await self._next()
+            self._meter.turns += 1
+            self._facts.text(reply.text)
+            self.final = reply.text.strip() or self.final
+            if not reply.calls:
+                return self._end(reply)
+            if self._stuck(reply.calls):
+                return Outcome(ok=False, code="stuck", detail=self._stuck_words(reply.calls), final=self.final)
+            self._meter.check_tools(len(reply.calls))
+            self._messages.append(Message(role="assistant", text=reply.text, calls=reply.calls))
+            self._messages += await self._run_tools(reply.calls)
+
+    async def _next(self) -> Reply:
+        offered = self._specs if self._meter.may_call_tools else ()
+        self._messages += [Message(role="user", text=text) for text in self._steer]
+        self._steer.clear()
+        messages = self._messages
+        if self._meter.turns and (left := self._meter.left()):
+            note = left if offered or not self._specs else f"{left} Answer now, without tools."
+            messages = [*messages, Message(role="user", text=note)]
+        self._live.doing, self._live.text = f"asking {self._name}", ""
+        request = Request(
+            messages=tuple(messages),
+            tools=offered,
+            max_output_tokens=self._max_output_tokens,
+            effort=self._effort,
+            temperature=0.0,
+        )
+        return await self._ask(request, kind="worker", on_delta=self._live.delta)
+
+    def _end(self, reply: Reply) -> Outcome:
+        if not reply.text.strip():
+            return Outcome(ok=False, code="no_final_message", detail="the model ended without a final message")
+        return Outcome(ok=True, final=reply.text.strip(), truncated=reply.finish == "length")
+
+    def _stuck(self, calls: tuple[ToolCall, ...]) -> bool:
+        shape = msgspec.json.encode([(c.name, c.arguments) for c in calls], order="sorted")
+        self._same = self._same + 1 if shape == self._last else 1
+        self._last = shape
+        return self._same >= STUCK
+
+    def _stuck_words(self, calls: tuple[ToolCall, ...]) -> str:
+        return f"the same call of {calls[0].name} was made {STUCK} times in a row"
+
+    async def _run_tools(self, calls: tuple[ToolCall, ...]) -> list[Message]:
+        self._live.doing = ", ".join(_doing(c) for c in calls)[:200]
+        results = await asyncio.gather(*(self._run_tool(c) for c in calls))
+        self._meter.tool_calls += len(calls)
+        messages = []
+        for call, (text, ok) in zip(calls, results, strict=True):
+            self._facts.tool(call.name, call.arguments, text, ok=ok)
+            messages.append(Message(role="tool", text=text, call_id=call.id, name=call.name))
+        return messages
+
+    async def _run_tool(self, call: ToolCall) -> tuple[str, bool]:
+        """The result of one call and whether it went well; what goes wrong in a tool is told to the model."""
+        if call.error:
+            return f"error: {call.error}", False
+        tool = self._tools.get(call.name)
+        if tool is None:
+            return f"error: there is no tool {call.name!r}; the tools are {', '.join(self._tools) or 'none'}", False
+        try:
+            return await tool.call(self._kit, call.arguments), True
+        except ToolFailed as e:
+            return f"error: {e.message}", False
+        except Exception as e:  # noqa: BLE001  a tool is foreign code: its fault is told, not raised
+            return f"error: {call.name} failed: {type(e).__name__}: {e}", False
+
+
+def _doing(call: ToolCall) -> str:
+    first = next((str(v) for v in call.arguments.values()), "")
+    return f"{call.name} {first}".strip()[:80]
