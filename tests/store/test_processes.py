@@ -37,8 +37,8 @@ def work(thread):
     for n in range(1, 100_000):
         store.facts.add(thread, Fact(n=n, kind="text", text="x" * 2000))
         os.write(1, f"{thread} {n}\\n".encode())
-for _ in range(8):
-    thread = store.threads.queue(Action(task="works"), logical="l", provider="p", model="m").id
+ids = [store.threads.queue(Action(task="works"), logical="l", provider="p", model="m").id for _ in range(8)]
+for thread in ids:
     threading.Thread(target=work, args=(thread,)).start()
 """
 
@@ -72,7 +72,9 @@ def test_a_killed_kernel_loses_no_fact_it_acknowledged(path: Path) -> None:
     """After SIGKILL amid 8 running threads the file is whole, they are interrupted, and every fact told of is there."""
     process = spawn(WORK, path)
     assert process.stdout is not None
-    lines = [process.stdout.readline() for _ in range(400)]
+    lines: list[str] = []
+    while len(lines) < 400 or len({line.split()[0] for line in lines}) < 8:
+        lines.append(process.stdout.readline())
     os.kill(process.pid, signal.SIGKILL)
     rest, _ = process.communicate(timeout=60)
     lines += [line for line in rest.splitlines(keepends=True) if line.endswith("\n")]
