@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from slate_lab.errors import ConfigError, StoreError
+from slate_lab.errors import ConfigError, Problem, StoreError
 from slate_lab.records import Call, Episode, Fact, Thread, near, thread_of, usd
 from slate_lab.verbs.door import Door
 from slate_lab.verbs.parser import Asked
@@ -237,14 +237,11 @@ def check(root: Path) -> dict[str, Any]:
         Policy.resolve(loaded.config)
     except ConfigError as error:
         report["ok"] = False
-        report["problems"] = [
-            {
-                "code": p.code,
-                "message": p.message,
-                "file": p.place.file or None,
-                "line": p.place.line,
-                "path": p.place.path or None,
-            }
-            for p in error.problems
-        ]
+        report["problems"] = [_problem(p) for p in error.problems]
     return report
+
+
+def _problem(problem: Problem) -> dict[str, Any]:
+    place = problem.place
+    where = {"file": place.file or None, "line": place.line, "path": place.path or None}
+    return {"code": problem.code, "message": problem.message, **where, "text": str(problem)}

@@ -11,6 +11,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from slate_lab import jupyter
+from slate_lab.config import LabConfig
 from slate_lab.errors import DispatchError
 from slate_lab.records import Action, Call, Episode, Fact, Progress, Thread, ThreadState, episode_id
 
@@ -62,7 +63,7 @@ class MemoryLab:
         self.root, self.hold, self.closed, self.refuse = root, False, False, None
         self.handles: list[MemoryHandle] = []
 
-    config: Any = None
+    config: Any = LabConfig()
     frames: Any = None
 
     @property
@@ -159,7 +160,8 @@ def shell() -> Iterator[InteractiveShell]:
 @pytest.fixture
 def notebook(shell: InteractiveShell, tmp_path: Path) -> Iterator[Notebook]:
     """The shell without variables, with the extension loaded."""
-    shell.reset(new_session=False)
+    for name in set(shell.user_ns) - set(shell.user_ns_hidden):
+        del shell.user_ns[name]
     made = Notebook(shell, tmp_path)
     yield made
     jupyter.unload(shell)

@@ -1,0 +1,199 @@
+"""The `slate-lab` program: the verbs of the magic for a shell.
+
+Results go to standard output, everything else to standard error. Ends with 0 when it is done, 1 when it was refused or
+failed, 2 when it was used wrongly, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from slate_lab.errors import LabError
+from slate_lab.verbs.parser import Asked, help_text, parse
+from slate_lab.verbs.words import WrongUsage, check_typography
+
+if TYPE_CHECKING:
+    from slate_lab.lab import Lab
+    from slate_lab.records import Episode
+
+__all__ = ["main"]
+
+_GLOBAL = ("--json", "--project")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code. `argv` is the command line without the program's name."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _command(words)
+        sys.stdout.flush()
+        return code
+    except WrongUsage as error:
+        return _say(error, 2)
+    except LabError as error:
+        return _say(error, 130 if error.code == "interrupted" else 1)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader went away, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _say(error: LabError, code: int) -> int:
+    from slate_lab.verbs.text import one_line
+
+    print(f"slate-lab: {one_line(error.message)}", file=sys.stderr)
+    return code
+
+
+def _command(words: list[str]) -> int:
+    if words == ["--version"]:
+        from slate_lab import __version__
+
+        print(f"slate-lab {__version__}")
+        return 0
+    check_typography(words)
+    asked = parse(_command_first(words), "program")
+    if asked.command.name == "help":
+        print(help_text("program", asked["command"]))
+        return 0
+    return _RUN.get(asked.command.name, _verb)(asked)
+
+
+def _command_first(words: list[str]) -> list[str]:
+    """`--project DIR` and `--json` before the command are moved behind it."""
+    moved: list[str] = []
+    rest = list(words)
+    while rest and rest[0].partition("=")[0] in _GLOBAL:
+        moved.append(rest.pop(0))
+        if moved[-1] == "--project" and rest:
+            moved.append(rest.pop(0))
+    return [*rest[:1], *moved, *rest[1:]]
+
+
+def _root(asked: Asked) -> Path:
+    return Path(asked["path"] or asked["project"] or ".").expanduser()
+
+
+def _write(asked: Asked, value: Any, text: Callable[[], str]) -> None:
+    from slate_lab.verbs.text import json_text
+
+    written = json_text(value) if asked["json"] else text()
+    if written:
+        sys.stdout.buffer.write(f"{written}\n".encode("utf-8", "backslashreplace"))
+
+
+def _opened(asked: Asked) -> Lab:
+    from slate_lab.lab import Lab
+
+    root = _root(asked)
+    kept = asked.command.name == "thread" or (root / ".slate" / "slate.db").exists()
+    lab = Lab.open(root, store=None if kept else ":memory:")  # looking at a folder leaves nothing in it
+    for warning in lab.warnings:
+        print(f"slate-lab: warning: {warning}", file=sys.stderr)
+    return lab
+
+
+def _verb(asked: Asked) -> int:
+    from slate_lab.verbs.run import run
+    from slate_lab.verbs.text import text_of
+
+    with _opened(asked) as lab:
+        result = run(asked, lab)
+        _write(asked, result, lambda: text_of(result))
+    return 0
+
+
+def _thread(asked: Asked) -> int:
+    from slate_lab.verbs.follow import NoView, follow, view_of
+    from slate_lab.verbs.text import episode_text
+    from slate_lab.verbs.values import action_of
+
+    if asked["task"] == "-":
+        asked.values["task"] = sys.stdin.read()
+    action = action_of(asked, body=None, names={})
+    view = NoView() if asked["quiet"] else view_of(sys.stderr)
+    lab = _opened(asked)
+    try:
+        episode: Episode = follow(lambda: lab.batch([action])[0], view)
+        _write(asked, episode, lambda: episode_text(episode))
+    finally:
+        lab.close()
+    return 0 if episode.status == "ok" else 1
+
+
+def _init(asked: Asked) -> int:
+    from slate_lab.verbs.run import init
+
+    written = init(asked, root=_root(asked))
+    _write(asked, written, lambda: "\n".join(written))
+    return 0
+
+
+def _check(asked: Asked) -> int:
+    from slate_lab.verbs.run import check
+
+    report = check(_root(asked))
+    _write(asked, report, lambda: "" if report["problems"] else f"no problems in {report['root']}")
+    for warning in report["warnings"]:
+        print(f"warning: {warning}", file=sys.stderr)
+    for problem in report["problems"] if not asked["json"] else ():
+        print(problem["text"], file=sys.stderr)
+    return 0 if report["ok"] else 1
+
+
+def _config(asked: Asked) -> int:
+    from slate_lab.verbs.run import schema
+    from slate_lab.verbs.text import json_text
+
+    if not asked["schema"]:
+        return _verb(asked)
+    _write(asked, schema(), lambda: json_text(schema()))
+    return 0
+
+
+def _models(asked: Asked) -> int:
+    if asked["get"] is None:
+        return _verb(asked)
+    if asked["name"] is None:
+        raise WrongUsage("models get needs the name of the weights: slate-lab models get NAME")
+    from slate_lab.models.weights import get_weights
+
+    path = get_weights(asked["name"], progress=_progress())
+    _write(asked, {"name": asked["name"], "path": str(path)}, lambda: str(path))
+    return 0
+
+
+def _demo(asked: Asked) -> int:
+    from slate_lab.reports.demo import run_demo
+
+    path = run_demo(Path(asked["out"] or ".").expanduser(), line=lambda text: print(text, file=sys.stderr))
+    print(path)
+    return 0
+
+
+def _progress() -> Callable[[str, float | None], None]:
+    """Writes a line in place if standard error is a terminal, else nothing."""
+
+    def show(text: str, share: float | None) -> None:
+        done = "" if share is None else f" {100 * share:.0f}%"
+        print(f"\r{text}{done}", end="", file=sys.stderr, flush=True)
+
+    return show if sys.stderr.isatty() else lambda text, share: None
+
+
+_RUN: dict[str, Callable[[Asked], int]] = {
+    "thread": _thread,
+    "init": _init,
+    "check": _check,
+    "config": _config,
+    "models": _models,
+    "demo": _demo,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())
