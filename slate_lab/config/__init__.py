@@ -25,6 +25,7 @@ from slate_lab.config.schema import (
     ThreadTypeSpec,
     json_schema,
 )
+from slate_lab.config.starter import starter_files, write_starter
 
 __all__ = [
     "EFFORTS",
@@ -46,4 +47,6 @@ __all__ = [
     "json_schema",
     "load_config",
     "nearest_place",
+    "starter_files",
+    "write_starter",
 ]

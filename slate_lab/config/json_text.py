@@ -48,8 +48,8 @@ class _Decoder(json.JSONDecoder):
         self.faults: list[Fault] = []
         self._breaks = [i for i, char in enumerate(text) if char == "\n"]
         self._depth = self._values = 0
-        self.parse_object = self._nested(json.decoder.JSONObject)  # type: ignore[attr-defined]
-        self.parse_array = self._nested(json.decoder.JSONArray)  # type: ignore[attr-defined]
+        self.parse_object = self._object
+        self.parse_array = self._array
         self._inner: _Scan = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]
         self.scan_once = self._scan
 
@@ -69,19 +69,23 @@ class _Decoder(json.JSONDecoder):
             node.keys = {key: child.line for key, child in value.items()}
         return node, end
 
-    def _nested(self, parse: Callable[..., Any]) -> Callable[..., Any]:
-        """`parse_object` or `parse_array` of the standard library, with our scanner inside and a bounded depth."""
+    def _object(self, start: tuple[str, int], strict: bool, scan: _Scan, hook: Any, pairs: Any, memo: Any) -> Any:
+        self._enter(start)
+        done = json.decoder.JSONObject(start, strict, self._scan, hook, pairs, memo)  # type: ignore[attr-defined]
+        self._depth -= 1
+        return done
 
-        def bounded(start: tuple[str, int], *args: Any) -> Any:
-            self._depth += 1
-            if self._depth > MAX_DEPTH:
-                line = bisect_left(self._breaks, start[1]) + 1
-                raise Unreadable(Fault("json", f"nested more than {MAX_DEPTH} deep", line))
-            done = parse(start, *(self._scan if callable(a) and a is not self._table else a for a in args))
-            self._depth -= 1
-            return done
+    def _array(self, start: tuple[str, int], scan: _Scan) -> Any:
+        self._enter(start)
+        done = json.decoder.JSONArray(start, self._scan)  # type: ignore[attr-defined]
+        self._depth -= 1
+        return done
 
-        return bounded
+    def _enter(self, start: tuple[str, int]) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            line = bisect_left(self._breaks, start[1]) + 1
+            raise Unreadable(Fault("json", f"nested more than {MAX_DEPTH} deep", line))
 
     def _table(self, pairs: list[tuple[str, Node]]) -> dict[str, Node]:
         table: dict[str, Node] = {}

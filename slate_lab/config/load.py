@@ -6,7 +6,7 @@ over it, overrides last; tables merge key by key, everything else replaces. Call
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,8 @@ def load_config(root: Path, *, overrides: Mapping[str, Any] | None = None, home:
         ConfigError: with all problems, each with file, line and key path.
     """
     merged, files = _Merged(), []
+    if not root.is_dir():
+        raise ConfigError([Problem("no_folder", "this folder does not exist", Place(str(root)))])
     for directory in dict.fromkeys((home_directory(home), root)):
         file = _find(directory, merged.problems)
         if file is not None:
@@ -191,8 +193,12 @@ def _plain(value: Any, path: KeyPath, places: dict[KeyPath, Place], problems: li
     """A Python value as plain tables and lists, with a place for every key."""
     if path:
         places[path] = Place(OVERRIDE, None, path_text(path))
-    if not isinstance(value, Mapping | list | tuple):
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         return value
+    if not isinstance(value, Mapping | list | tuple):
+        message = f"expected a list, found {shown(value)}"
+        problems.append(Problem("override", message, Place(OVERRIDE, None, path_text(path))))
+        return []
     if len(path) >= MAX_DEPTH:
         problems.append(
             Problem("override", f"nested more than {MAX_DEPTH} deep", Place(OVERRIDE, None, path_text(path)))

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 MAX_DEPTH = 32
-MAX_VALUES = 20_000
+MAX_VALUES = 5_000
 
 Path = tuple[str | int, ...]
 

@@ -13,7 +13,7 @@ import msgspec
 from slate_lab.config import ProviderSpec, RouteSpec
 from slate_lab.models.protocol import Capabilities
 
-__all__ = ["LOCAL_MODEL", "PRESETS", "capabilities", "with_preset"]
+__all__ = ["LOCAL_MODEL", "PRESETS", "capabilities", "weights_name", "with_preset"]
 
 LOCAL_MODEL = "qwen2.5-coder-0.5b"
 """The embedded model that a fresh machine runs."""
@@ -79,6 +79,11 @@ def with_preset(name: str, spec: ProviderSpec | None) -> ProviderSpec | None:
     if said.get("protocol", preset.protocol) is None:
         said["protocol"] = preset.protocol
     return preset.model_copy(update=said)
+
+
+def weights_name(weights: str) -> str:
+    """What a model is called that runs from `weights`: the catalog name, or the file's name without `.gguf`."""
+    return weights.replace("\\", "/").rstrip("/").rpartition("/")[2].removesuffix(".gguf") or weights
 
 
 def capabilities(provider: str, spec: ProviderSpec, model: str) -> Capabilities:

@@ -11,11 +11,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from slate_lab.config import LabConfig, ProviderSpec, nearest_place
 from slate_lab.errors import ConfigError, DispatchError, Place, Problem
-from slate_lab.models.catalog import PRESETS, capabilities, with_preset
+from slate_lab.models.catalog import PRESETS, capabilities, weights_name, with_preset
 from slate_lab.models.prices import PriceBook
 from slate_lab.models.protocol import Capabilities
 from slate_lab.records import Route, near
@@ -78,7 +79,7 @@ class Policy(Struct, frozen=True, kw_only=True):
             problems.append(Problem(code, message, nearest_place(places or {}, path)))
 
         providers = _providers(config, report)
-        models = plan_pool(POOL, config.models, report=report)
+        models = plan_pool([_embedded(model, providers) for model in POOL], config.models, report=report)
         for model in models.values():
             for provider in model.providers:
                 if provider not in providers:
@@ -211,6 +212,14 @@ def _providers(config: LabConfig, report: Report) -> dict[str, ProviderSpec]:
         elif spec.weights is None:
             report("no_weights", "the protocol local needs weights: a catalog name, a path or an address", path)
     return providers
+
+
+def _embedded(model: LogicalModel, providers: Mapping[str, ProviderSpec]) -> LogicalModel:
+    """A shipped model; the embedded one takes the name of the weights that run, so that records say the truth."""
+    weights = providers["local"].weights
+    if model.providers.get("local") is None or weights is None:
+        return model
+    return msgspec.structs.replace(model, providers={**model.providers, "local": weights_name(weights)})
 
 
 def _check_names(policy: Policy, report: Report) -> None:
