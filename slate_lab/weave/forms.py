@@ -72,7 +72,7 @@ def uncompressed(base: Episode, facts: Sequence[Fact], *, final: str, notice: st
     """`base` with the worker's own last words, bounded, and `notice` why no model compressed them."""
     text = clean_block(final).strip()
     if len(text) > OUTPUT_CHARS:
-        text = f"{text[:OUTPUT_CHARS].rstrip()}\n(… {len(text) - OUTPUT_CHARS:,} more characters are in the facts)"
+        text = f"{text[:OUTPUT_CHARS].rstrip()}\n(cut here; the rest is in the facts)"
     return msgspec.structs.replace(
         base,
         compression="uncompressed",
@@ -81,7 +81,7 @@ def uncompressed(base: Episode, facts: Sequence[Fact], *, final: str, notice: st
         actions=_actions(facts),
         findings=_last_words(facts),
         issues=_failure(base),
-        handoff=text or _kept(base, facts),
+        handoff=text or _kept(facts),
     )
 
 
@@ -94,7 +94,7 @@ def fixed(base: Episode, facts: Sequence[Fact] = ()) -> Episode:
         actions=_actions(facts),
         findings=_last_words(facts),
         issues=_failure(base),
-        handoff=_kept(base, facts),
+        handoff=_kept(facts),
     )
 
 
@@ -105,10 +105,10 @@ def _intent(base: Episode) -> str:
 def _actions(facts: Sequence[Fact]) -> tuple[str, ...]:
     """The tool calls in order, equal ones together; of many, the last."""
     calls = Counter(_call(fact) for fact in facts if fact.kind == "tool")
-    lines = [call if times == 1 else f"{call} ({times} times)" for call, times in calls.items()]
+    lines = [call if times == 1 else f"{call} (repeated)" for call, times in calls.items()]
     if len(lines) <= ACTIONS:
         return tuple(lines)
-    return (f"{len(lines) - ACTIONS} earlier tool calls", *lines[-ACTIONS:])
+    return ("earlier tool calls, left out here", *lines[-ACTIONS:])
 
 
 def _call(fact: Fact) -> str:
@@ -137,7 +137,7 @@ def _failure(base: Episode) -> tuple[str, ...]:
     return (sanitize_line(f"Failed ({base.code or 'unknown'}): {base.detail or 'no detail'}", WORDS_CHARS),)
 
 
-def _kept(base: Episode, facts: Sequence[Fact]) -> str:
+def _kept(facts: Sequence[Fact]) -> str:
     if not facts:
         return "Nothing was found before it ended."
-    return f"{len(facts)} facts are kept and can be read in slices: {base.id}."
+    return "No model compressed this action; its facts are kept and can be read in slices."

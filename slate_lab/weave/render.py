@@ -41,10 +41,10 @@ def clean_block(text: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """The first `limit` characters of `text`, and how many more there were."""
+    """The first `limit` characters of `text`, marked where it was cut."""
     if len(text) <= limit:
         return text
-    return f"{text[:limit].rstrip()} (… {len(text) - limit:,} more characters)"
+    return f"{text[:limit].rstrip()} … (cut)"
 
 
 def run_fence(*texts: str, char: str = "~", least: int = 5) -> str:

@@ -1,0 +1,191 @@
+"""What a compression lost and what it made up: identifiers compared by code, no model asked.
+
+In: the episode as text, the facts it was made of, the task. Out: identifiers of the facts that the episode no longer
+has, and numbers and identifiers of the episode that neither facts nor task have. Called when an episode is made. Pure,
+linear in the text, about 5 ms for 100 KB of facts.
+
+An identifier is a word that a paraphrase must not change: a path, URL, flag, version, time, hash, name with a digit,
+snake_case, CamelCase or dotted name, a number; in the episode also anything in code marks. Compared are keys: letter
+case, quotes, trailing punctuation, thousands separators, a leading `v` and the unit glued to a number make no
+difference (`18,000` is `18000`, `7.5%` is `7.5 %`, `30S` is `30 s`). A single digit is never
+lost, but can be invented.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from slate_lab.records import Episode, Fact
+
+__all__ = ["LISTED", "Loss", "check", "measure"]
+
+LISTED = 40
+"""The most lost identifiers that are listed; all are counted."""
+
+_MARKS = str.maketrans(dict.fromkeys("\"'`()[]{}<>;|=*!?\\", " "))
+_TAIL, _HEAD = ".,:-+~#$/_", "#$+,:~≈±"
+_WIDE = re.compile("[“”‘’«»…„→·]")
+_NUMBER = re.compile(r"-?v?(\d+(?:[.,]\d+)*)(?:%|[^\W\d_]{0,4}%?)", re.IGNORECASE)
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_RUN = re.compile(r"\d+(?:[.,]\d+)*")
+_CLOCK = re.compile(r"(?:\d{4}-\d\d-\d\d[T_]?)?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?")
+_NAME = re.compile(r"\d|--?[^\W\d_]|[^\W_]_\w|[a-z][A-Z]|[^\W\d_]{2}\.[^\W\d_]{2}|\w@\w")
+_CODE = re.compile(r"`([^`\n]{1,80})`")
+_QUOTED = re.compile(r"^  - fact \d+, line \d+: .*$", re.MULTILINE)
+_POINTER = re.compile(r"^  - fact \d+, line \d+: ", re.MULTILINE)
+_ITEM = re.compile(r"^[ \t]*\d{1,3}[.)][ \t]", re.MULTILINE)
+
+
+class Loss(Struct, frozen=True, kw_only=True):
+    """The outcome of a check.
+
+    Attributes:
+        lost: identifiers of the facts that the episode lacks; what the worker itself said comes first; capped.
+        lost_count: all of them.
+        invented: numbers and identifiers of the episode that occur in no fact and not in the task, in order.
+    """
+
+    lost: tuple[str, ...] = ()
+    lost_count: int = 0
+    invented: tuple[str, ...] = ()
+
+
+def check(episode_text: str, facts: Sequence[Fact], task: str, *, known: str = "") -> Loss:
+    """Compare an episode with what it was made of.
+
+    Args:
+        episode_text: the episode as Markdown; its evidence quotes count as kept and are never invented.
+        facts: what the worker left; the arguments of tool calls count as facts.
+        task: what was asked.
+        known: text that code put into the episode (a failure, a path), which is no invention either.
+    """
+    said = "\n".join(fact.text for fact in facts if fact.kind == "text")
+    found = "\n".join(text for fact in facts if fact.kind == "tool" for text in _told(fact))
+    held = _index(said)
+    for key, shown in _index(found).items():
+        held.setdefault(key, shown)
+    lost = _lost(_POINTER.sub("", episode_text), held)
+    source = _Source("\n".join([said, found, task, known]), {**held, **_index(task), **_index(known)})
+    return Loss(lost=tuple(lost[:LISTED]), lost_count=len(lost), invented=tuple(_invented(episode_text, source)))
+
+
+def measure(episode: Episode, facts: Sequence[Fact], *, count: Callable[[str], int]) -> Episode:
+    """`episode` with what it lost and invented, and its size beside that of the facts."""
+    text = episode.to_markdown()
+    paths = [str(artifact.get("path", "")) for artifact in episode.artifacts]
+    known = [episode.id, episode.code or "", episode.detail or "", *paths, *(id for id, _ in episode.context)]
+    loss = check(text, facts, episode.task, known="\n".join(known))
+    return msgspec.structs.replace(
+        episode,
+        lost=loss.lost,
+        lost_count=loss.lost_count,
+        invented=loss.invented,
+        facts_tokens=sum(count(fact.text) for fact in facts),
+        episode_tokens=count(text),
+    )
+
+
+class _Source:
+    """What the episode may draw on; the slower indexes are built when they are first needed."""
+
+    def __init__(self, text: str, keys: dict[str, str]) -> None:
+        self._text, self._keys = text, keys
+        self._folded: str | None = None
+        self._numbers: set[str] | None = None
+
+    def has(self, key: str, word: str) -> bool:
+        if key in self._keys:
+            return True
+        if _number(word) is not None:
+            if self._numbers is None:
+                runs = set(_RUN.findall(self._text))
+                self._numbers = runs | {part for run in runs for part in re.split("[.,]", run)}
+                self._numbers |= {run.replace(",", "") for run in runs}
+            return key in self._numbers
+        if self._folded is None:
+            self._folded = self._text.casefold()
+        return word.casefold() in self._folded or key in self._folded
+
+
+def _told(fact: Fact) -> Iterator[str]:
+    yield fact.text
+    yield fact.tool or ""
+    for value in (fact.arguments or {}).values():
+        yield value if isinstance(value, str) else str(value)
+
+
+def _lost(episode: str, held: dict[str, str]) -> list[str]:
+    kept = {word.strip(".,:").casefold() for word in _words(episode)} | _index(episode).keys()
+    return [shown for key, shown in held.items() if key not in kept and not (len(key) == 1 and key.isdigit())]
+
+
+def _invented(episode: str, source: _Source) -> Iterator[str]:
+    text = _ITEM.sub("", _QUOTED.sub("", episode))
+    coded = {word for part in _CODE.findall(text) for word in _words(part)} if "`" in text else set()
+    seen: set[str] = set()
+    for word in _words(text):
+        pairs = list(_identifiers(word))
+        if not pairs and word in coded and (bare := word.strip(".,:")):
+            pairs = [(bare.casefold(), bare)]
+        for key, shown in pairs:
+            if key not in seen and not source.has(key, shown):
+                seen.add(key)
+                yield shown
+
+
+def _index(text: str) -> dict[str, str]:
+    """Key to spelling of every identifier of a text, in order."""
+    index: dict[str, str] = {}
+    for word in _words(text):
+        if not (word.isalpha() and (word.islower() or word.istitle() or word.isupper())):
+            for key, shown in _identifiers(word):
+                index.setdefault(key, shown)
+    return index
+
+
+def _words(text: str) -> dict[str, None]:
+    """The distinct words of a text, in order, quotes and brackets cut off."""
+    if not text.isascii():
+        text = _WIDE.sub(" ", text)
+    return dict.fromkeys(text.translate(_MARKS).split())
+
+
+def _identifiers(word: str) -> Iterator[tuple[str, str]]:
+    """`(key, as written)` of the identifiers in one word."""
+    word = word.rstrip(_TAIL).lstrip(_HEAD)
+    if not word or (word.isalpha() and (word.islower() or word.istitle() or word.isupper())):
+        return
+    if (number := _number(word)) is not None:
+        yield number, word
+    elif "://" in word:
+        yield word.casefold(), word
+    elif ":" in word and _CLOCK.fullmatch(word):
+        date, _, clock = word.rpartition("T")
+        yield from ((part.casefold(), part) for part in (date, clock) if part)
+    elif ":" in word or "," in word:
+        for part in re.split("[:,]", word):
+            if part:
+                yield from _identifiers(part)
+    elif _is_path(word) if "/" in word else _NAME.search(word):
+        word = word.removeprefix("./")
+        yield word.casefold(), word
+
+
+def _is_path(word: str) -> bool:
+    """Whether a word with a slash is a path, not `and/or`."""
+    return word[0] in "/." or word.count("/") > 1 or any(mark in word for mark in "._-0123456789")
+
+
+def _number(word: str) -> str | None:
+    """The value of a word that is a number, a version or a number with its unit; None if it is something else."""
+    match = _NUMBER.fullmatch(word)
+    if not match:
+        return None
+    value = match[1]
+    if "," not in value:
+        return value
+    return value.replace(",", "") if _THOUSANDS.fullmatch(value) else None
