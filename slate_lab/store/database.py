@@ -10,6 +10,7 @@ always with `full`, because only this is safe there.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import warnings
@@ -60,6 +61,7 @@ class Database:
     ) -> None:
         self.path = path if path == MEMORY else Path(path)
         self._closed = False
+        self._pid = os.getpid()
         self._lock = threading.RLock()
         self._depth = 0
         self._vfs, self._busy_s = vfs, busy_s
@@ -76,35 +78,22 @@ class Database:
     def run(self, sql: str, params: Sequence[Any] = ()) -> int:
         """Execute one statement; outside a transaction it is committed at once. Returns the rows it changed."""
         with self._lock:
-            try:
-                return self._conn.execute(sql, params).rowcount
-            except _REFUSED as error:
-                raise self._explain(error) from error
+            return self._execute(sql, params).rowcount
 
     def insert(self, sql: str, params: Sequence[Any] = ()) -> int:
         """Execute one INSERT and return the rowid it was given."""
         with self._lock:
-            try:
-                return self._conn.execute(sql, params).lastrowid or 0
-            except _REFUSED as error:
-                raise self._explain(error) from error
+            return self._execute(sql, params).lastrowid or 0
 
     def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of one statement."""
         with self._lock:
-            try:
-                return self._conn.execute(sql, params).fetchall()
-            except _REFUSED as error:
-                raise self._explain(error) from error
+            return self._fetch(self._execute(sql, params))
 
     def row(self, sql: str, params: Sequence[Any] = ()) -> tuple[Any, ...] | None:
         """The first row of one statement, or None."""
-        with self._lock:
-            try:
-                found: tuple[Any, ...] | None = self._conn.execute(sql, params).fetchone()
-            except _REFUSED as error:
-                raise self._explain(error) from error
-            return found
+        found = self.rows(sql, params)
+        return found[0] if found else None
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -176,14 +165,31 @@ class Database:
         with self._lock:
             self._conn.close()
 
+    def _execute(self, sql: str, params: Sequence[Any]) -> sqlite3.Cursor:
+        if os.getpid() != self._pid:
+            raise StoreError(
+                f"the store {self.path} was opened before this process was forked: open the lab again in this process",
+                code="forked",
+            )
+        try:
+            return self._conn.execute(sql, params)
+        except _REFUSED as error:
+            raise self._explain(error) from error
+
+    def _fetch(self, cursor: sqlite3.Cursor) -> list[tuple[Any, ...]]:
+        try:
+            return cursor.fetchall()
+        except _REFUSED as error:
+            raise self._explain(error) from error
+
     def _read(
         self, conn: sqlite3.Connection, sql: str, params: Sequence[Any]
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
         try:
             cursor = conn.execute(sql, params)
-            return [column[0] for column in cursor.description or ()], cursor.fetchall()
         except _REFUSED as error:
             raise self._explain(error) from error
+        return [column[0] for column in cursor.description or ()], self._fetch(cursor)
 
     def _connect(self) -> sqlite3.Connection:
         target = str(self.path)
@@ -204,6 +210,7 @@ class Database:
     def _settle_in(self, durability: Durability) -> None:
         self.run("PRAGMA foreign_keys = ON")
         self.run("PRAGMA temp_store = MEMORY")
+        self.run("PRAGMA cache_size = -16000")  # KiB
         if self.path == MEMORY:
             self.journal = "memory"
             return

@@ -100,6 +100,10 @@ class Episodes:
         rows = self._db.rows("SELECT n FROM thread WHERE episode IS NOT NULL ORDER BY n")
         return [episode_id(f"t{n}") for (n,) in rows]
 
+    def count(self) -> int:
+        """How many episodes there are."""
+        return int(self._db.rows("SELECT count(*) FROM thread WHERE episode IS NOT NULL")[0][0])
+
     def facts(self, thread: str) -> StoredFacts:
         """The facts of `thread`, read when touched."""
         thread_number(thread)

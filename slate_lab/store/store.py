@@ -6,6 +6,7 @@ threads. What a call has returned from is committed.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -51,6 +52,7 @@ class Store:
         self._db = database
         self._make = interrupted
         self._closed = False
+        self._pid = os.getpid()
         self.path = database.path
         self.journal = database.journal
         self.backup = migrate(database, clock=clock)
@@ -142,7 +144,7 @@ class Store:
 
     def close(self) -> None:
         """End the session and close the file; threads left unfinished become `failed: interrupted`. Twice is once."""
-        if self._closed:
+        if self._closed or os.getpid() != self._pid:  # a forked child leaves it to its parent
             return
         self._closed = True
         try:

@@ -125,6 +125,10 @@ class Threads:
         """The ids of all threads, in order."""
         return [f"t{n}" for (n,) in self._db.rows("SELECT n FROM thread ORDER BY n")]
 
+    def count(self) -> int:
+        """How many threads there are."""
+        return int(self._db.rows("SELECT count(*) FROM thread")[0][0])
+
     def _known(self, thread: str) -> bool:
         """False for a thread that exists; an unknown one is an error."""
         if self._db.row("SELECT 1 FROM thread WHERE n = ?", (thread_number(thread),)) is None:

@@ -105,6 +105,7 @@ def test_episodes_are_listed_in_pages(store: Store) -> None:
     ids = [settled(store) for _ in range(3)]
     queue(store)
     assert store.episodes.ids() == ids
+    assert store.episodes.count() == 3
     assert [e.id for e in store.episodes.list()] == ids
     assert [e.id for e in store.episodes.list(limit=1, offset=1)] == ids[1:2]
     assert [e.id for e in store.episodes.list(limit=2, newest=True)] == [ids[2], ids[1]]

@@ -133,6 +133,32 @@ def test_a_living_session_is_left_alone(path: Path) -> None:
         assert [s.ended_ns is None for s in first.sessions.list()] == [True, False, False]
 
 
+FORK = """
+import os, sys
+from slate_lab.errors import StoreError
+from slate_lab.records import Action
+from slate_lab.store import Store
+store = Store.open(sys.argv[1])
+thread = store.threads.queue(Action(task="x"), logical="l", provider="p", model="m").id
+child = os.fork()
+if not child:
+    try:
+        store.threads.start(thread)
+    except StoreError as error:
+        store.close()
+        os._exit(7 if error.code == "forked" else 1)
+    os._exit(1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), store.threads.get(thread).state)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_does_not_use_its_parents_store(path: Path) -> None:
+    """A child is told to open its own, and closing it there changes nothing for the parent."""
+    out, _ = spawn(FORK, path).communicate(timeout=60)
+    assert out == "7 queued\n"
+
+
 def test_closing_leaves_nothing_unfinished(path: Path) -> None:
     """What still runs when the store closes is interrupted at once, with its episode; closing twice is closing once."""
     store = Store.open(path, interrupted=lambda thread, facts: episode_of(thread.id, code=thread.code))

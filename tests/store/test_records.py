@@ -87,6 +87,7 @@ def test_threads_are_listed_in_pages(store: Store) -> None:
         queue(store, f"task {n}")
     store.threads.start("t3")
     assert store.threads.ids() == [f"t{n}" for n in range(1, 13)]
+    assert store.threads.count() == 12
     assert [t.id for t in store.threads.list(limit=2, offset=9)] == ["t10", "t11"]
     assert [t.id for t in store.threads.list(limit=2, newest=True)] == ["t12", "t11"]
     assert [t.id for t in store.threads.list(states=["running"])] == ["t3"]
