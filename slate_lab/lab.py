@@ -108,8 +108,9 @@ class Lab:
             ConfigError: the folder is not there, or the configuration has problems (all of them are listed).
             StoreError: the store cannot be opened.
         """
+        env = os.environ if env is None else env
         root = Path(path).expanduser().resolve()
-        loaded = load_config(root, overrides=config)
+        loaded = load_config(root, overrides=_overrides(config, env))
         where = store if store is not None else root / ".slate" / "slate.db"
         opened = Store.open(
             ":memory:" if str(where) == ":memory:" else Path(where),
@@ -123,7 +124,7 @@ class Lab:
                 config=loaded.config,
                 store=opened,
                 models=models,
-                env=os.environ if env is None else env,
+                env=env,
                 warnings=loaded.warnings,
                 clock=clock,
             )
@@ -375,6 +376,14 @@ def _action(task: str, *, context: Any = (), limits: Any = None, **options: Any)
         variables=variables,
         **{k: v for k, v in options.items() if v is not None},
     )
+
+
+def _overrides(config: Mapping[str, Any] | None, env: Mapping[str, str]) -> dict[str, Any]:
+    """What is merged over the files: `SLATE_LAB_REPLAY` sets replay.mode, so that a notebook is recorded unchanged."""
+    merged = dict(config or {})
+    if mode := env.get("SLATE_LAB_REPLAY"):
+        merged["replay"] = {**merged.get("replay", {}), "mode": mode}
+    return merged
 
 
 def _random(source: str) -> str:

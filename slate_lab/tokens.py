@@ -12,6 +12,7 @@ import hashlib
 import os
 import tempfile
 import threading
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,9 @@ ENCODING = "o200k_base"
 CHUNK = 20_000
 """Characters encoded at once: a long run of one character makes tiktoken slow or panic, so long texts are cut here."""
 
+SHORT = 2_000
+"""Characters up to which counts are remembered: a task, a final message and a fact are counted more than once."""
+
 _URL = f"https://openaipublic.blob.core.windows.net/encodings/{ENCODING}.tiktoken"
 _SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 _lock = threading.Lock()
@@ -40,10 +44,15 @@ def count(text: str) -> int:
 
     Texts over `CHUNK` characters are counted in pieces, which can differ from one pass by a token a piece.
     """
-    encoding = _encoding or warm()
-    if len(text) <= CHUNK:
-        return len(encoding.encode_ordinary(text))
-    return sum(len(encoding.encode_ordinary(text[i : i + CHUNK])) for i in range(0, len(text), CHUNK))
+    if len(text) <= SHORT:
+        return _count_short(text)
+    encode = (_encoding or warm()).encode_ordinary
+    return sum(len(encode(text[i : i + CHUNK])) for i in range(0, len(text), CHUNK))
+
+
+@lru_cache(maxsize=1_024)
+def _count_short(text: str) -> int:
+    return len((_encoding or warm()).encode_ordinary(text))
 
 
 def clean(text: str) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from slate_lab.routing.policy import Grant, Policy
-
 from slate_lab.config import ProviderSpec
 from slate_lab.models.cassette import Cassette
 from slate_lab.models.connect import connect
 from slate_lab.models.protocol import Model
+from slate_lab.models.scripted import ScriptedModel
 from slate_lab.records import Route
+from slate_lab.routing.policy import Grant, Policy
 
 __all__ = ["Shelf"]
 
@@ -55,20 +55,16 @@ class Shelf:
         Raises:
             DispatchError: unknown model (near names listed), or its key is missing (variable named).
         """
+        if self._every is not None:
+            if logical is not None:
+                self._policy.require(logical)
+            return _given(self._every, logical or "own")
         name = logical or next(iter(self._named), None) or self._policy.default(self._env)
-        own = self._every or self._named.get(name)
+        own = self._named.get(name)
         if own is None:
             need_key = self._replay is None or self._replay.mode != "replay"
             return self._policy.route(name, self._env, need_key=need_key)
-        if self._every is not None and logical is not None:
-            self._policy.require(logical)
-        return Grant(
-            logical=name,
-            route=Route("scripted", name),
-            effort=None,
-            provider=ProviderSpec(protocol="scripted"),
-            capabilities=own.capabilities,
-        )
+        return _given(own, name)
 
     def model(self, grant: Grant) -> Model:
         """The model behind a grant, connected once."""
@@ -93,3 +89,15 @@ class Shelf:
         models, self._open = list(self._open.values()), {}
         for model in models:
             await model.aclose()
+
+
+def _given(model: Model, name: str) -> Grant:
+    """The grant of a model that the user gave as an object; only a scripted one is known to cost nothing."""
+    scripted = isinstance(model, ScriptedModel)
+    return Grant(
+        logical="scripted" if scripted and name == "own" else name,
+        route=Route("scripted" if scripted else "own", name),
+        effort=None,
+        provider=ProviderSpec(protocol="scripted"),
+        capabilities=model.capabilities,
+    )

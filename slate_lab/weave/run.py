@@ -87,8 +87,11 @@ class Runner:
             self._fail(job, e)
 
     async def _work(self, job: Job) -> None:
-        if not self._store.threads.start(job.id):
-            raise DispatchError.of("settled_elsewhere", "it was settled elsewhere before it could start")
+        with self._store.batch():
+            if not self._store.threads.start(job.id):
+                raise DispatchError.of("settled_elsewhere", "it was settled elsewhere before it could start")
+            if job.admitted.brief:
+                self._store.threads.brief(job.id, job.admitted.brief.parts)
         job.begin(FactLog(job.id, self._store.facts, job.clock), Meter(job.admitted.limits, job.clock))
         ask = self._asker(job, job.admitted.grant)
         seconds = job.admitted.limits.seconds
@@ -124,7 +127,7 @@ class Runner:
         if brief is None:
             stored = [self._store.episodes.get(id) for id in admitted.action.context]
             brief = write_brief(admitted, [e for e in stored if e], nonce=self._nonce)
-        self._store.threads.brief(job.id, list(brief.parts))
+            self._store.threads.brief(job.id, brief.parts)
         window = admitted.grant.capabilities.window
         job.kit = Kit(self._workspace, max_chars=min(RESULT_CHARS, window) if window else RESULT_CHARS)
         worker = Worker(
