@@ -14,17 +14,18 @@ import yaml
 
 from slate_lab.config import LabConfig, load_config, write_starter
 from slate_lab.errors import ConfigError
+from slate_lab.routing.policy import Policy
 
 REPO = Path(__file__).parents[2]
 KEY = re.compile(r"^( *)# ( *(?:- )?[A-Za-z][\w.-]*:(?: .*)?)$", re.MULTILINE)
 
 
 def test_the_starter_loads_and_runs_here(tmp_path: Path) -> None:
-    """A fresh starter project is valid, answers on this machine, and needs no key."""
+    """A fresh starter project is valid and, where no key is set, answers on this machine."""
     written = write_starter(tmp_path / "new")
     assert [p.name for p in written] == ["database.txt", "gateway.txt", "queue-worker.txt", "slate.yaml"]
     config = load_config(tmp_path / "new", home=tmp_path).config
-    assert config.default_model == "local"
+    assert Policy.resolve(config).default({}) == "local"
     assert config.providers["local"].weights == "qwen2.5-coder-0.5b"
 
 
@@ -64,7 +65,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         write_starter(tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.txt", "slate.yaml"]
     write_starter(tmp_path, force=True)
-    assert "defaultModel: local" in (tmp_path / "slate.yaml").read_text()
+    assert "queue: {depth: 1}" not in (tmp_path / "slate.yaml").read_text()
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
