@@ -135,7 +135,7 @@ class ChatModel:
             raise Fault("bad-reply", f"{self.route}: {self._shown} answered with a web page; check baseUrl", status=200)
         recorded = bool(response.extensions.get("slate_recorded"))
         answer = Answer(clock=self._clock, hidden_reasoning=self._dialect.hidden_reasoning, on_delta=on_delta)
-        chunks = response.aiter_bytes()
+        chunks = _body(response)
         size = 0
         try:
             async for chunk in chunks:
@@ -210,6 +210,14 @@ class ChatModel:
 
     def _secrets(self) -> list[Secret]:
         return [*self._headers.values(), *([self._key] if self._key else [])]
+
+
+def _body(response: httpx.Response) -> AsyncIterator[bytes]:
+    """The chunks as they came; only an encoded body takes the longer way through httpx."""
+    if "content-encoding" in response.headers:
+        return response.aiter_bytes()
+    assert isinstance(response.stream, httpx.AsyncByteStream)
+    return response.stream.__aiter__()
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

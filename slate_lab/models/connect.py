@@ -65,7 +65,7 @@ def _chat(
     if spec.base_url is None:
         raise ModelError("bad-request", f"{route}: no address; set providers.{route.provider}.baseUrl")
     key = env.get(spec.api_key_env, "").strip() if spec.api_key_env else ""
-    transport = open_transport()
+    transport = open_transport(keepalive_s=None if _is_loopback(spec.base_url) else 30.0)
     if spec.api_key_env and not key:
         missing = ModelError("auth", f"{route}: no key; set it with: export {spec.api_key_env}=...")
         if replay is None or replay.mode == "record":
@@ -93,7 +93,7 @@ def _local(
 ) -> Model:
     from slate_lab.models.local import LocalTransport  # needs the extra `local` only when it is asked
 
-    inner = LocalTransport(spec, open_transport(), model_id=route.model, progress=progress)
+    inner = LocalTransport(spec, open_transport(keepalive_s=None), model_id=route.model, progress=progress)
     return ChatModel(
         route,
         LOCAL_URL,
@@ -106,6 +106,15 @@ def _local(
 
 def _recorder(replay: Cassette | None, inner: httpx.AsyncBaseTransport) -> httpx.AsyncBaseTransport:
     return inner if replay is None else ReplayTransport(replay, inner)
+
+
+def _is_loopback(url: str) -> bool:
+    """Whether a server runs on this machine.
+
+    llama.cpp's server closes the connection after every streamed answer without saying so: the next request on it
+    would be lost. A new connection costs next to nothing here.
+    """
+    return httpx.URL(url).host in ("localhost", "127.0.0.1", "::1")
 
 
 def _retry(spec: ProviderSpec, max_concurrent: int | None) -> RetrySpec:

@@ -75,6 +75,11 @@ class PriceBook:
         """The book of a configuration; a preset that it does not name is known by its name."""
         return cls({name: _seller(name, spec) for name, spec in config.providers.items()})
 
+    @staticmethod
+    def warm() -> None:
+        """Load the listed prices (about half a second, once a process), off the loop; nothing else waits for it."""
+        _snapshot()
+
     def cost(self, route: Route, usage: Usage, *, at_ns: int) -> Cost:
         """What `usage` cost on `route` at a time; `nusd` is None where price or usage is unknown."""
         seller = self._sellers.get(route.provider, Seller(protocol=route.provider))

@@ -21,7 +21,7 @@ __all__ = ["open_transport"]
 
 
 def open_transport(
-    *, trust_env: bool = False, proxy: str | None = None, max_connections: int = 512, keepalive_s: float = 30.0
+    *, trust_env: bool = False, proxy: str | None = None, max_connections: int = 512, keepalive_s: float | None = 30.0
 ) -> httpx.AsyncBaseTransport:
     """A transport; it opens nothing until the first request, and must be closed on the loop that used it.
 
@@ -29,21 +29,25 @@ def open_transport(
         trust_env: follow the environment's proxy and certificate settings.
         proxy: an HTTP proxy for every request.
         max_connections: sockets at once; the caps on calls are the gate's.
-        keepalive_s: how long an idle connection is kept.
+        keepalive_s: how long an idle connection is kept; None opens one for every request.
     """
     return _Transport(
         verify=_tls(trust_env),
         trust_env=trust_env,
         proxy=httpx.Proxy(proxy) if proxy else None,
         client=lambda: aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                ssl=_tls(trust_env), limit=max_connections, keepalive_timeout=keepalive_s, enable_cleanup_closed=False
-            ),
+            connector=_connector(trust_env, max_connections, keepalive_s),
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=trust_env,
             auto_decompress=False,
         ),
     )
+
+
+def _connector(trust_env: bool, limit: int, keepalive_s: float | None) -> aiohttp.TCPConnector:
+    if keepalive_s is None:
+        return aiohttp.TCPConnector(ssl=_tls(trust_env), limit=limit, force_close=True)
+    return aiohttp.TCPConnector(ssl=_tls(trust_env), limit=limit, keepalive_timeout=keepalive_s)
 
 
 @cache

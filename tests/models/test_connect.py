@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from models.faultserver import FaultServer, status
+from models.faultserver import GOOD, FaultServer, status, stream
 from slate_lab.config import ProviderSpec
 from slate_lab.errors import ModelError
 from slate_lab.models.cassette import Cassette
@@ -37,6 +37,18 @@ def test_retry_rules_come_from_the_settings() -> None:
     """The model carries the rules of its provider, which the gate follows."""
     model = open_model(spec(maxRetries=1, maxWaitSeconds=5, maxConcurrent=2))
     assert (model.retry.max_retries, model.retry.max_wait_s, model.retry.max_concurrent) == (1, 5, 2)  # type: ignore[attr-defined]
+
+
+@pytest.mark.loopback
+@pytest.mark.allow_hosts(["127.0.0.1", "::1", "localhost"])
+async def test_a_server_on_this_machine_gets_a_connection_for_every_request() -> None:
+    """A local server that closes after each answer unannounced, as llama.cpp's does, loses no request."""
+    async with FaultServer(stream(*GOOD)) as server:
+        model = open_model(spec(baseUrl=server.url))
+        for _ in range(3):
+            assert (await model.reply(ASK)).text == "hello"
+        await model.aclose()
+        assert len(server.sockets) == 3
 
 
 @pytest.mark.parametrize("protocol", ["responses", "messages"])
