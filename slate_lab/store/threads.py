@@ -160,6 +160,8 @@ def _filter(states: Iterable[ThreadState] | None, session: str | None) -> tuple[
         wanted = list(states)
         clauses.append(f"t.state IN ({', '.join('?' * len(wanted))})")
         params += wanted
+        if set(wanted) <= {"queued", "running"}:
+            clauses.append("t.state IN ('queued', 'running')")  # in these words it is the index of the unfinished
     if session is not None:
         clauses.append("t.session = ?")
         params.append(session_number(session))
