@@ -1,0 +1,234 @@
+"""The program as a shell sees it: exit codes, streams, JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import slate_lab as sl
+from slate_lab.__main__ import main
+
+pytestmark = [pytest.mark.loopback, pytest.mark.allow_hosts(["127.0.0.1", "::1", "localhost"])]
+
+
+def slate_lab(*words: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the program in a folder, without a terminal."""
+    env = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
+    return subprocess.run(
+        [sys.executable, "-m", "slate_lab", *words],
+        cwd=cwd, env=env, input=stdin, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def filled(project: Path) -> Path:
+    """A project whose store holds one settled thread."""
+    with sl.Lab.open(project, models=sl.ScriptedModel(["deploy 4.2.1"]), env={}) as lab:
+        lab.thread("which?", type="query", name="first")
+    return project
+
+
+class Server(BaseHTTPRequestHandler):
+    """Answers chat completions; `slow` in the task makes it wait."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if "slow" in json.dumps(body["messages"]):
+            time.sleep(20)
+        choice = {"index": 0, "delta": {"content": "an answer"}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+        chunk = {"id": "c1", "model": body["model"], "choices": [choice], "usage": usage}
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode())
+
+    def log_message(self, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def served(project: Path) -> Iterator[Path]:
+    """A project whose default model is answered by a server on this machine."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    (project / "slate.yaml").write_text(f"""
+defaultModel: mine
+providers:
+  here:
+    protocol: chat
+    baseUrl: "http://127.0.0.1:{server.server_port}/v1"
+    models: {{m: {{window: 8000, maxOutput: 1000}}}}
+models:
+  add:
+    - model: mine
+      capabilityRating: 40
+      effort: "off"
+      costRating: 5
+      preferredProvider: here
+      providers: {{here: m}}
+      guidelines: g
+      cautions: c
+compressor: {{mode: fixed}}
+""")
+    yield project
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_thread_from_the_shell(served: Path) -> None:
+    """The episode on standard output, nothing else anywhere, exit 0; then it is in the store."""
+    done = slate_lab("thread", "cost is $5 {x} ?", "--type", "query", "--name", "asked", cwd=served)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("t1.e1 ok")
+    assert "an answer" in done.stdout
+    assert not re.search(r"[\x1b\r]", done.stdout)
+    again = slate_lab("thread", "-", "--type", "query", "--json", cwd=served, stdin="from\na pipe\n")
+    episode = json.loads(again.stdout)
+    assert (episode["id"], episode["task"], episode["status"]) == ("t2.e1", "from\na pipe\n", "ok")
+    listed = json.loads(slate_lab("threads", "--json", cwd=served).stdout)
+    assert [t["action"]["task"] for t in listed] == ["cost is $5 {x} ?", "from\na pipe\n"]
+
+
+def test_ctrl_c_cancels_quietly(served: Path) -> None:
+    """Exit 130 within a few seconds, one line, no traceback, no thread left running."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "slate_lab", "thread", "slow", "--type", "query"],
+        cwd=served, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    store = served / ".slate" / "slate.db"
+    end = time.monotonic() + 30
+    while time.monotonic() < end and not (store.exists() and _states(store) == ["running"]):
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert (out, err.count("\n")) == ("", 1)
+    assert "interrupted: t1 was cancelled" in err
+    assert _states(store) == ["cancelled"]
+
+
+def _states(store: Path) -> list[str]:
+    import sqlite3
+
+    try:
+        with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as db:
+            found = [row[0] for row in db.execute("select state from threads")]
+        db.close()
+        return found
+    except sqlite3.Error:
+        return []
+
+
+def test_lists_are_one_json_value_on_standard_output(filled: Path) -> None:
+    """Every command that lists or shows has --json, before or after the command."""
+    shapes = {
+        "status": dict, "threads": list, "episode": list, "episode t1": dict, "facts t1": list, "cost": list,
+        "budget": list, "frames": list, "frames threads": list, "models": list, "config": dict, "check": dict,
+    }  # fmt: skip
+    code = f"import sys; from slate_lab.__main__ import main\nfor line in {list(shapes)!r}:\n" \
+           "    print('>', line, flush=True); assert main(['--json', *line.split()]) == 0"  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], cwd=filled, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    parts = re.split(r"^> (.*)\n", done.stdout, flags=re.M)[1:]
+    for line, text in zip(parts[::2], parts[1::2], strict=True):
+        assert isinstance(json.loads(text), shapes[line]), line
+
+
+def test_text_for_people(filled: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables and episodes as text, from another folder with --project, without colour."""
+    monkeypatch.chdir(filled.parent)
+    assert main(["threads", "--project", "project"]) == 0
+    assert capfd.readouterr().out.splitlines()[1].split()[:2] == ["t1", "successful"]
+    assert main(["--project", str(filled), "episode", "t1"]) == 0
+    shown = capfd.readouterr().out
+    assert "## Key Findings" in shown
+    assert "\x1b" not in shown
+
+
+CODES = {
+    "no command is help": ([], 0, "slate-lab COMMAND"),
+    "help": (["thread", "--help"], 0, "--context"),
+    "version": (["--version"], 0, sl.__version__),
+    "unknown command": (["thrads"], 2, "did you mean `threads`"),
+    "unknown option": (["threads", "--jsn"], 2, "did you mean `--json`"),
+    "typographic dash": (["threads", "—json"], 2, "type two hyphens, --json"),
+    "no task": (["thread"], 2, "needs a task"),
+    "two words": (["thread", "read", "it"], 2, "put it in quotes"),
+    "unknown episode": (["episode", "t9"], 1, "t9"),
+    "no key": (["thread", "x", "--model", "gpt-sol"], 1, "OPENAI_API_KEY"),
+    "no folder": (["threads", "--project", "/nowhere/at/all"], 1, "/nowhere/at/all"),
+    "weights without a name": (["models", "get"], 2, "needs the name"),
+}
+
+
+@pytest.mark.parametrize(("words", "code", "said"), CODES.values(), ids=CODES.keys())
+def test_exit_codes_and_streams(
+    words: list[str],
+    code: int,
+    said: str,
+    project: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """0 done on standard output; 1 refused and 2 wrong usage with one line on standard error and nothing else."""
+    monkeypatch.chdir(project)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert main(words) == code
+    out, err = capfd.readouterr()
+    assert said in (out if code == 0 else err)
+    if code:
+        assert (out, err.count("\n")) == ("", 1)
+        assert err.startswith("slate-lab: ")
+    else:
+        assert err == ""
+
+
+def test_looking_leaves_nothing_behind(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without a store stays without one."""
+    monkeypatch.chdir(project)
+    for words in (["threads"], ["config"], ["status"], ["check"]):
+        assert main(words) == 0
+    assert sorted(p.name for p in project.iterdir()) == ["notes"]
+
+
+def test_check_and_init(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """init writes a project that check finds nothing wrong with; a broken one gives 1 and every problem's line."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "new"]) == 0
+    assert (tmp_path / "new" / "slate.yaml").exists()
+    assert main(["check", "new"]) == 0
+    assert main(["init", "new"]) == 1
+    (tmp_path / "new" / "slate.yaml").write_text("maxConcurent: 3\nqueue: {depth: x}\n")
+    capfd.readouterr()
+    assert main(["check", "new"]) == 1
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "slate.yaml:1" in err
+    assert "slate.yaml:2" in err
+
+
+def test_a_reader_that_goes_away_is_no_error(filled: Path) -> None:
+    """`slate-lab ... | head -1` prints no traceback."""
+    code = "import sys; from slate_lab.__main__ import main\nsys.exit(main(['config', '--schema']))"
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=filled, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    err = process.stderr.read().decode()
+    process.stderr.close()
+    process.wait(30)
+    assert err == ""
