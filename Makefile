@@ -24,7 +24,7 @@ types: .venv/ready  ## mypy, strict
 	@$(BIN)/mypy
 
 layers: .venv/ready  ## imports point down the list of rooms
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-cache
 
 docs: .venv/ready  ## README blocks, help texts and names
 	@$(BIN)/python -m pytest tests/docs

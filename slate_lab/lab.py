@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from slate_lab import tokens
-from slate_lab.config import LabConfig, load_config
+from slate_lab.config import load_config
 from slate_lab.errors import DispatchError, LabError
 from slate_lab.models.cassette import Cassette
 from slate_lab.models.gate import Gate
@@ -46,16 +46,16 @@ class Lab:
         self,
         root: Path,
         *,
-        config: LabConfig,
+        policy: Policy,
         store: Store,
         models: Model | Mapping[str, Model] | None,
         env: Mapping[str, str],
         warnings: Sequence[str],
         clock: Callable[[], int],
     ) -> None:
-        self.root, self.config, self.store = root, config, store
+        config = policy.config
+        self.root, self.policy, self.config, self.store = root, policy, config, store
         self.warnings = tuple(warnings)
-        self.policy = Policy.resolve(config)
         self.starting: tuple[str, float | None] = ("", None)
         self._env, self._clock = env, clock
         self._cassette = Cassette.open_for(config.replay, root)
@@ -111,6 +111,7 @@ class Lab:
         env = os.environ if env is None else env
         root = Path(path).expanduser().resolve()
         loaded = load_config(root, overrides=_overrides(config, env))
+        policy = Policy.resolve(loaded.config, places=loaded.places)
         where = store if store is not None else root / ".slate" / "slate.db"
         opened = Store.open(
             ":memory:" if str(where) == ":memory:" else Path(where),
@@ -121,7 +122,7 @@ class Lab:
         try:
             return cls(
                 root,
-                config=loaded.config,
+                policy=policy,
                 store=opened,
                 models=models,
                 env=env,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,14 @@ from typing import Any
 import pytest
 
 import slate_lab as sl
+
+
+@pytest.fixture(autouse=True)
+def no_home_of_the_developer(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads the configuration or the keys of the person who runs it."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("home")))
+    for name in [n for n in os.environ if n.endswith("_API_KEY") or n.startswith("SLATE_LAB_REPLAY")]:
+        monkeypatch.delenv(name)
 
 
 @pytest.fixture

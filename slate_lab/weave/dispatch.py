@@ -232,6 +232,6 @@ class Dispatcher:
 
 
 def _caps(config: LabConfig) -> Mapping[str, int]:
-    """Most workers per provider; the embedded model answers one at a time unless told otherwise."""
-    caps = {name: p.max_concurrent for name, p in config.providers.items() if p.max_concurrent is not None}
-    return {"local": 1, **caps}
+    """Most workers per provider; an embedded model answers one at a time unless told otherwise."""
+    local = {name: 1 for name, p in config.providers.items() if p.protocol == "local"}
+    return local | {name: p.max_concurrent for name, p in config.providers.items() if p.max_concurrent is not None}
