@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import random as _random
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from slate_lab import tokens
@@ -81,7 +81,7 @@ class Gate:
         while True:
             n += 1
             asked = self._clock()
-            async with self._cap(route, spec):
+            async with self._place(route, spec, request, self._left(deadline)):
                 begun = self._clock()
                 exchange = _Exchange(n, begun, wait + (begun - asked) / 1e9, self._clock, on_delta)
                 try:
@@ -124,10 +124,27 @@ class Gate:
         exchange.outcome = "ok"
         return exchange.reply
 
-    def _cap(self, route: Route, spec: RetrySpec) -> asyncio.Semaphore | nullcontext[None]:
+    @asynccontextmanager
+    async def _place(
+        self, route: Route, spec: RetrySpec, request: Request, left_s: float | None
+    ) -> AsyncIterator[None]:
+        """One place among the exchanges of a route, waited for no longer than the deadline."""
         if spec.max_concurrent is None:
-            return nullcontext()
-        return self._caps.setdefault(route, asyncio.Semaphore(spec.max_concurrent))
+            yield
+            return
+        cap = self._caps.setdefault(route, asyncio.Semaphore(spec.max_concurrent))
+        try:
+            async with asyncio.timeout(left_s):
+                await cap.acquire()
+        except TimeoutError as error:
+            text = (
+                f"{route}: all {spec.max_concurrent} places were taken until the deadline of {request.deadline_s:g} s"
+            )
+            raise ModelError("timeout", text) from error
+        try:
+            yield
+        finally:
+            cap.release()
 
     def _left(self, deadline: int | None) -> float | None:
         return None if deadline is None else max(0.0, (deadline - self._clock()) / 1e9)

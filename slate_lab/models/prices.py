@@ -96,14 +96,14 @@ class PriceBook:
 
     def describe(self, route: Route, *, at_ns: int) -> str:
         """The price in words for people: dollars for a million input and output tokens, `free here`, or `unknown`."""
-        million = 1_000_000
-        read = self.cost(route, Usage(input_fresh=million, output=0), at_ns=at_ns)
-        write = self.cost(route, Usage(input_fresh=0, output=million), at_ns=at_ns)
+        some = 1000  # few, so that no dearer tier for long prompts applies
+        read = self.cost(route, Usage(input_fresh=some, output=0), at_ns=at_ns)
+        write = self.cost(route, Usage(input_fresh=0, output=some), at_ns=at_ns)
         if read.price in FREE:
             return "free here"
         if read.nusd is None or write.nusd is None:
             return "unknown"
-        return f"${_dollars(read.nusd)} in, ${_dollars(write.nusd)} out /M ({read.price})"
+        return f"${_dollars(read.nusd * 1000)} in, ${_dollars(write.nusd * 1000)} out /M ({read.price})"
 
 
 def _seller(name: str, spec: ProviderSpec) -> Seller:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -184,8 +184,3 @@ def _finite(digits: str) -> float:
 
 
 _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse, parse_float=_finite)
-
-
-def encode_arguments(calls: Iterable[ToolCall]) -> list[str]:
-    """The arguments of calls as JSON texts, for sending them back."""
-    return [json.dumps(call.arguments, ensure_ascii=False, separators=(",", ":")) for call in calls]

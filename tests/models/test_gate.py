@@ -210,6 +210,29 @@ async def test_a_cap_per_route() -> None:
     assert most == 4
 
 
+async def test_the_deadline_holds_for_the_cap() -> None:
+    """A request that gets no place on its route before its deadline is a `timeout`; it was never sent."""
+    gate, capped, trail = Gate(), RetrySpec(max_concurrent=1), []
+    slow, late = ScriptedModel(["x"], delay_s=60), Request(messages=ASK.messages, deadline_s=0.05)
+    first = asyncio.create_task(gate.ask(slow, ROUTE, ASK, trail=[], retry=capped))
+    await asyncio.sleep(0)
+    with pytest.raises(ModelError, match="all 1 places were taken") as caught:
+        await gate.ask(ScriptedModel(["hi"]), ROUTE, late, trail=trail, retry=capped)
+    assert caught.value.kind == "timeout"
+    assert trail == []
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    assert (await gate.ask(ScriptedModel(["hi"]), ROUTE, ASK, trail=[], retry=capped)).text == "hi"
+
+
+async def test_a_model_carries_its_own_rules(gate: Gate) -> None:
+    """Without rules from the caller the gate follows the model's."""
+    model = ScriptedModel([busy(), "hi"])
+    model.retry = RetrySpec(max_retries=0)  # type: ignore[attr-defined]
+    with pytest.raises(ModelError, match="after 1 attempt"):
+        await gate.ask(model, ROUTE, ASK, trail=[])
+
+
 async def test_a_recorded_answer_costs_nothing_and_says_what_it_was(gate: Gate) -> None:
     """A replayed answer has cost 0, and the cost it had beside it."""
     trail: list[Attempt] = []

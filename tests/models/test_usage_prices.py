@@ -154,6 +154,14 @@ def test_cache_writes_have_listed_prices() -> None:
     assert long.nusd > short.nusd
 
 
+def test_the_described_price_is_the_base_price() -> None:
+    """A dearer tier for long prompts is applied to them, not shown as the price."""
+    route = Route("anthropic", "claude-sonnet-4-5")
+    assert PriceBook().describe(route, at_ns=NOW).startswith("$3 in, $15 out")
+    long = PriceBook().cost(route, Usage(input_fresh=1_000_000, output=0), at_ns=NOW)
+    assert usd(long.nusd) == Decimal(6)
+
+
 @pytest.mark.parametrize(
     ("provider", "seller", "model"),
     [
