@@ -25,7 +25,7 @@ def load_into(ip: InteractiveShell, open_lab: OpenLab) -> None:
     ip.register_magics(magics)
     magics.on_unload(partial(_forget_magic, ip))
     magics.on_unload(verbatim.install(ip))
-    magics.on_unload(show.install(ip, magics.ticker))
+    magics.on_unload(show.install(ip, magics.ticker, magics.publish))
     if ip.Completer is not None:
         matcher = matcher_of(magics)
         ip.Completer.custom_matchers.append(matcher)

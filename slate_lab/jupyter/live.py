@@ -12,12 +12,13 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from slate_lab.errors import LabError
+from slate_lab.jupyter.cards import episode_card, thread_card
 from slate_lab.records import Progress
 from slate_lab.verbs.door import Handle
 from slate_lab.verbs.follow import progress_line
@@ -87,8 +88,8 @@ def line_bundle(text: str) -> Bundle:
 
 
 def progress_bundle(progress: Progress) -> Bundle:
-    """A running thread."""
-    return line_bundle(progress_line(progress))
+    """A running thread: its card, and one line where there is no HTML."""
+    return {"text/plain": progress_line(progress), "text/html": thread_card(progress)}
 
 
 def handle_bundle(handle: Handle) -> Bundle:
@@ -99,18 +100,20 @@ def handle_bundle(handle: Handle) -> Bundle:
         episode = handle.result(0)
     except LabError as error:
         return line_bundle(one_line(f"{handle.id} {handle.state}: {error.message}"))
-    return line_bundle(f"{progress_line(handle.progress, episode)} [{episode.id}]")
+    line = line_bundle(f"{progress_line(handle.progress, episode)} [{episode.id}]")
+    return {**line, "text/html": line["text/html"] + episode_card(episode)}
 
 
 @dataclass
 class _Shown:
-    handle: Handle
+    draw: Callable[[], Bundle]
+    settled: Callable[[], bool]
     display_id: str
-    bundle: Bundle = field(default_factory=dict)
+    bundle: Bundle
 
 
 class Ticker:
-    """Redraws the displays of handles from one thread, until each has settled; it ends with the last of them."""
+    """Redraws displays from one thread, each until it has settled; the thread ends with the last of them."""
 
     def __init__(self, publish: Publish, *, every_s: float = _REDRAW_S) -> None:
         self._publish, self._every_s = publish, every_s
@@ -120,13 +123,15 @@ class Ticker:
         self._stop = threading.Event()
 
     def show(self, handle: Handle) -> None:
-        """Display `handle` here and now, and keep the display up to date."""
-        shown = _Shown(handle, uuid.uuid4().hex, handle_bundle(handle))
+        """Display `handle` here and now, and keep the display up to date until it has settled."""
+        self.watch(lambda: handle_bundle(handle), handle.done)
+
+    def watch(self, draw: Callable[[], Bundle], settled: Callable[[], bool]) -> None:
+        """Display what `draw` gives here and now, and again until `settled` says that it is the last picture."""
+        last = settled()
+        shown = _Shown(draw, settled, uuid.uuid4().hex, draw())
         self._publish(shown.bundle, shown.display_id, update=False)
-        if handle.done():
-            shown_now = handle_bundle(handle)
-            if shown_now != shown.bundle:
-                self._publish(shown_now, shown.display_id, update=True)
+        if last:
             return
         with self._lock:
             self._shown.append(shown)
@@ -159,7 +164,7 @@ class Ticker:
                 drawn = 0
                 for _ in range(len(self._shown)):
                     shown = self._shown.popleft()
-                    settled = shown.handle.done()
+                    settled = shown.settled()
                     drawn += self._redraw(shown, allowed=settled or drawn < _PER_TICK)
                     if not settled:
                         self._shown.append(shown)
@@ -169,7 +174,7 @@ class Ticker:
         """1 if a message went out."""
         if not allowed:
             return 0
-        bundle = handle_bundle(shown.handle)
+        bundle = shown.draw()
         if bundle == shown.bundle:
             return 0
         self._publish(bundle, shown.display_id, update=True)

@@ -69,7 +69,7 @@ class SlateMagics(Magics):
             case "wait":
                 return self._wait(asked["timeout"])
             case "graph":
-                return self.lab().graph()
+                return self._graph()
             case "budget":
                 ids = thread_ids([asked["id"]], self.ip.user_ns) if asked["id"] else [None]
                 return self.lab().budget(ids[0])
@@ -135,6 +135,13 @@ class SlateMagics(Magics):
         door = self.lab()
         left = wait_all(lambda: len(door.live()), timeout=seconds)
         say(f"{left} still running" if left else "everything has settled")
+
+    def _graph(self) -> Any:
+        door = self.lab()
+        graph = door.graph()
+        if is_kernel(self.ip) and not graph.settled:
+            graph.follow(lambda: (door.threads(), door.episodes()))
+        return graph
 
     # leaving
 

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import html
+import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from slate_lab.jupyter.live import Ticker, is_kernel
+from slate_lab.jupyter.cards import episode_card
+from slate_lab.jupyter.live import Publish, Ticker, is_kernel
 from slate_lab.records import Episode, Thread
 from slate_lab.verbs.text import episode_rows, text_of, thread_rows
+
+if TYPE_CHECKING:
+    from slate_lab.jupyter.graph import WeaveGraph
 
 __all__ = ["Record", "Rows", "install", "shown"]
 
 _ROWS = 200
 _HANDLE = ("slate_lab.weave.handle", "Handle")
+_GRAPH = ("slate_lab.jupyter.graph", "WeaveGraph")
 
 
 class Rows(list[Any]):
@@ -42,7 +49,7 @@ def shown(value: Any) -> Any:
     return Rows(value) if type(value) is list else value
 
 
-def install(ip: InteractiveShell, ticker: Ticker) -> Callable[[], None]:
+def install(ip: InteractiveShell, ticker: Ticker, publish: Publish) -> Callable[[], None]:
     """Register the displays of episodes, threads, lists of them and handles; returns what takes them out."""
     formatter = ip.display_formatter
     if formatter is None:
@@ -54,6 +61,9 @@ def install(ip: InteractiveShell, ticker: Ticker) -> Callable[[], None]:
         as_text.for_type(record, _pretty)
     if is_kernel(ip):
         formatter.ipython_display_formatter.for_type_by_name(*_HANDLE, ticker.show)
+        formatter.ipython_display_formatter.for_type_by_name(
+            *_GRAPH, partial(show_graph, ticker=ticker, publish=publish)
+        )
 
     def remove() -> None:
         as_html.pop(Episode, None)
@@ -61,9 +71,30 @@ def install(ip: InteractiveShell, ticker: Ticker) -> Callable[[], None]:
         for record in (Episode, Thread):
             as_text.pop(record, None)
         if is_kernel(ip):
-            formatter.ipython_display_formatter.pop(".".join(_HANDLE), None)
+            for name in (_HANDLE, _GRAPH):
+                _forget(formatter.ipython_display_formatter, *name)
 
     return remove
+
+
+def _forget(formatter: Any, module: str, name: str) -> None:
+    """Take a display out that was registered by name; it is kept by type once it was used."""
+    formatter.deferred_printers.pop((module, name), None)
+    for kind in [k for k in formatter.type_printers if (k.__module__, k.__name__) == (module, name)]:
+        formatter.pop(kind)
+
+
+def show_graph(graph: WeaveGraph, *, ticker: Ticker, publish: Publish) -> None:
+    """The live view, and below it a picture that needs no kernel, drawn when everything has settled.
+
+    A saved notebook that is opened again shows an error in place of a widget whatever stands in the same output, so
+    the picture is an output of its own.
+    """
+    bundle = graph._repr_mimebundle_()
+    publish(bundle[0] if isinstance(bundle, tuple) else bundle, uuid.uuid4().hex, update=False)
+    ticker.watch(
+        lambda: graph.static()._repr_mimebundle_() if graph.settled else {"text/plain": ""}, lambda: graph.settled
+    )
 
 
 def _pretty(value: Any, p: Any, cycle: bool) -> None:
@@ -79,7 +110,7 @@ def repr_line(value: Thread | Episode) -> str:
 
 def episode_html(episode: Episode) -> str:
     """The card of an episode."""
-    return f"<pre>{html.escape(text_of(episode))}</pre>"
+    return episode_card(episode)
 
 
 def rows_html(values: Sequence[Any]) -> str | None:

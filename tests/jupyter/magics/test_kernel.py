@@ -31,7 +31,8 @@ async def script(request):
     if "second" in task:
         await asyncio.sleep(1.0)
     return "done"
-lab = sl.Lab.open(".", store=":memory:", models=sl.ScriptedModel(script), config={"compressor": {"mode": "fixed"}}, env={})
+fixed = {"compressor": {"mode": "fixed"}}
+lab = sl.Lab.open(".", store=":memory:", models=sl.ScriptedModel(script), config=fixed, env={})
 %slate open $lab
 """
 
@@ -117,7 +118,11 @@ def test_a_blocking_cell_shows_progress_and_ends_in_one_static_line_and_a_card(k
     assert 2 <= len(updates) <= 10 * took
     assert "running" in updates[0]
     assert updates[-1].startswith("t1 successful")
-    ids = {m["content"]["transient"]["display_id"] for m in messages if "transient" in m["content"] and m["content"]["transient"]}
+    ids = {
+        m["content"]["transient"]["display_id"]
+        for m in messages
+        if "transient" in m["content"] and m["content"]["transient"]
+    }
     assert len(ids) == 1
     assert "## Intent" in texts(messages, "execute_result")[0]
     assert messages[-1]["content"]["status"] == "ok"
@@ -189,3 +194,34 @@ def test_completion_over_the_wire(kernel: Kernel) -> None:
     reply = kernel.client.complete(code, reply=True, timeout=30)["content"]
     assert reply["matches"] == ["researcher", "reviewer"]
     assert (reply["cursor_start"], reply["cursor_end"]) == (len(code) - 2, len(code))
+
+
+def test_the_graph_follows_and_leaves_a_picture(kernel: Kernel) -> None:
+    """A live view, and an output of its own that becomes the static picture when everything has settled."""
+    kernel.run("h = %slate thread --type query --background --quiet 'one second'")
+    messages = kernel.run("%slate graph")
+    live, still = [m["content"] for m in messages if m["msg_type"] == "display_data"]
+    assert "application/vnd.jupyter.widget-view+json" in live["data"]
+    assert still["data"] == {"text/plain": ""}
+    while True:
+        message = kernel.client.get_iopub_msg(timeout=10)
+        if message["msg_type"] == "update_display_data":
+            break
+    assert message["content"]["transient"] == still["transient"]
+    assert "data:image/svg+xml" in message["content"]["data"]["text/html"]
+    settled = kernel.run("%slate graph")
+    assert (
+        "data:image/svg+xml"
+        in [m["content"]["data"] for m in settled if m["msg_type"] == "display_data"][1]["text/html"]
+    )
+
+
+def test_loading_twice_and_unloading_in_a_kernel(kernel: Kernel) -> None:
+    """The last test of the module: the magic, its displays and its ticker are gone afterwards."""
+    kernel.run("%reload_ext slate_lab\n%load_ext slate_lab")
+    kernel.run("%unload_ext slate_lab")
+    assert kernel.run("%slate status")[-1]["content"]["status"] == "error"
+    assert kernel.value("[t.name for t in threading.enumerate() if 'ticker' in t.name]") == "[]"
+    shown = kernel.run("lab.dispatch('one second', type='query')")
+    assert not [m for m in shown if m["msg_type"] == "display_data"]
+    assert kernel.value("lab.status()['threads'] > 0") == "True"
