@@ -163,8 +163,12 @@ def _models(asked: Asked) -> int:
         raise WrongUsage("models get needs the name of the weights: slate-lab models get NAME")
     from slate_lab.models.weights import get_weights
 
-    path = get_weights(asked["name"], progress=_progress())
-    _write(asked, {"name": asked["name"], "path": str(path)}, lambda: str(path))
+    line = _FetchLine()
+    try:
+        weights = get_weights(asked["name"], progress=line.show)
+    finally:
+        line.end()
+    _write(asked, weights, lambda: f"{weights.path} ({weights.source})")
     return 0
 
 
@@ -176,14 +180,23 @@ def _demo(asked: Asked) -> int:
     return 0
 
 
-def _progress() -> Callable[[str, float | None], None]:
-    """Writes a line in place if standard error is a terminal, else nothing."""
+class _FetchLine:
+    """How far a download is: a line rewritten in place if standard error is a terminal, else nothing."""
 
-    def show(text: str, share: float | None) -> None:
-        done = "" if share is None else f" {100 * share:.0f}%"
-        print(f"\r{text}{done}", end="", file=sys.stderr, flush=True)
+    def __init__(self) -> None:
+        self._width = 0
 
-    return show if sys.stderr.isatty() else lambda text, share: None
+    def show(self, text: str, share: float | None) -> None:
+        """Rewrite the line."""
+        if sys.stderr.isatty():
+            line = text if share is None else f"{text} {100 * share:.0f}%"
+            print(f"\r{line:<{self._width}}", end="", file=sys.stderr, flush=True)
+            self._width = len(line)
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self._width:
+            print(file=sys.stderr)
 
 
 _RUN: dict[str, Callable[[Asked], int]] = {

@@ -29,8 +29,8 @@ __all__ = ["Bundle", "CellView", "Publish", "Ticker", "handle_bundle", "is_kerne
 Bundle = dict[str, str]
 
 _REDRAW_S = 0.2
-_PER_TICK = 3
-"""Most displays redrawn in one tick of `_REDRAW_S`: 15 messages a second at most, however many handles are shown."""
+_PER_TICK, _ENDED_PER_TICK = 3, 20
+"""Most displays redrawn in one tick of `_REDRAW_S`, running and settled: few messages, however many are shown."""
 
 
 class Publish(Protocol):
@@ -101,7 +101,10 @@ def handle_bundle(handle: Handle) -> Bundle:
     except LabError as error:
         return line_bundle(one_line(f"{handle.id} {handle.state}: {error.message}"))
     line = line_bundle(f"{progress_line(handle.progress, episode)} [{episode.id}]")
-    return {**line, "text/html": line["text/html"] + episode_card(episode)}
+    try:
+        return {**line, "text/html": line["text/html"] + episode_card(episode)}
+    except LabError:  # its facts cannot be read any more: the lab was closed
+        return line
 
 
 @dataclass
@@ -156,27 +159,39 @@ class Ticker:
             thread.join(2)
 
     def _run(self) -> None:
-        while True:
+        try:
+            while self._tick():
+                self._stop.wait(self._every_s)
+        finally:
             with self._lock:
-                if not self._shown:
+                if self._thread is threading.current_thread():
                     self._thread = None
-                    return
-                drawn = 0
-                for _ in range(len(self._shown)):
-                    shown = self._shown.popleft()
-                    settled = shown.settled()
-                    drawn += self._redraw(shown, allowed=settled or drawn < _PER_TICK)
-                    if not settled:
-                        self._shown.append(shown)
-            self._stop.wait(self._every_s)
 
-    def _redraw(self, shown: _Shown, *, allowed: bool) -> int:
-        """1 if a message went out."""
-        if not allowed:
-            return 0
+    def _tick(self) -> bool:
+        """Redraw what is due, those that waited longest first; False when nothing is left to follow."""
+        with self._lock:
+            drawn: list[_Shown] = []
+            waiting: list[_Shown] = []
+            running = ended = 0
+            for shown in self._shown:
+                settled = shown.settled()
+                if ended >= _ENDED_PER_TICK if settled else running >= _PER_TICK:
+                    waiting.append(shown)
+                    continue
+                sent = self._redraw(shown)
+                ended, running = ended + (sent and settled), running + (sent and not settled)
+                if not settled:
+                    (drawn if sent else waiting).append(shown)
+            self._shown = deque([*waiting, *drawn])
+            if not self._shown:
+                self._thread = None
+            return bool(self._shown)
+
+    def _redraw(self, shown: _Shown) -> bool:
+        """Whether a message went out."""
         bundle = shown.draw()
         if bundle == shown.bundle:
-            return 0
+            return False
         self._publish(bundle, shown.display_id, update=True)
         shown.bundle = bundle
-        return 1
+        return True

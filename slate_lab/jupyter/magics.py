@@ -70,6 +70,8 @@ class SlateMagics(Magics):
                 return self._wait(asked["timeout"])
             case "graph":
                 return self._graph()
+            case "cost" if asked["by"] is None:
+                return self.lab().board()
             case "budget":
                 ids = thread_ids([asked["id"]], self.ip.user_ns) if asked["id"] else [None]
                 return self.lab().budget(ids[0])

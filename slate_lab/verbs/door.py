@@ -109,6 +109,10 @@ class Door(Protocol):
         """The brief of a thread (default the newest) as a view."""
         ...
 
+    def board(self) -> Any:
+        """Spend by thread, model and kind as a view."""
+        ...
+
     def models(self) -> Sequence[Mapping[str, Any]]:
         """One plain row per logical model."""
         ...

@@ -142,7 +142,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "cost",
         "what was spent",
-        (Option("--by", "by model (default), thread or kind of call", "WHAT", choices=("model", "thread", "kind")),),
+        (Option("--by", "only by model, thread or kind of call", "WHAT", choices=("model", "thread", "kind")),),
         lists=True,
     ),
     Command("graph", "the weave: threads, episodes and what they cite", at=("magic",)),

@@ -221,6 +221,16 @@ def test_check_and_init(tmp_path: Path, capfd: pytest.CaptureFixture[str], monke
     assert "slate.yaml:2" in err
 
 
+def test_weights_are_named_with_their_place(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """`models get` gives the file and where it came from; what cannot be had is one line and 1."""
+    weights = tmp_path / "small.gguf"
+    weights.write_bytes(b"GGUF" + bytes(64))
+    assert main(["models", "get", str(weights), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["path"] == str(weights)
+    assert main(["models", "get", str(tmp_path / "missing.gguf")]) == 1
+    assert capfd.readouterr().err.count("\n") == 1
+
+
 def test_a_reader_that_goes_away_is_no_error(filled: Path) -> None:
     """`slate-lab ... | head -1` prints no traceback."""
     code = "import sys; from slate_lab.__main__ import main\nsys.exit(main(['config', '--schema']))"

@@ -107,6 +107,9 @@ class MemoryLab:
     def budget(self, id: str | None = None) -> str:
         return f"budget {id}"
 
+    def board(self) -> str:
+        return "board"
+
     def models(self) -> list[dict[str, Any]]:
         return [{"name": "local", "provider": "local"}, {"name": "careful", "provider": "openai"}]
 
