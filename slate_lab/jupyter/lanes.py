@@ -65,7 +65,7 @@ class Hidden(Struct, frozen=True):
     count: int
     first: str
     last: str
-    states: dict[str, int]
+    states: dict[ThreadState, int]
 
 
 class Scale(Struct, frozen=True):
@@ -108,7 +108,7 @@ class Weave(Struct, frozen=True):
     now_s: float
     hidden: Hidden | None
     unlinked: int
-    states: dict[str, int]
+    states: dict[ThreadState, int]
     episodes: int
 
     @property

@@ -98,7 +98,7 @@ class Layout(Struct, frozen=True):
     ticks: tuple[Tick, ...]
     cuts: tuple[Cut, ...]
     notes: tuple[str, ...]
-    states: dict[str, int]
+    states: dict[ThreadState, int]
 
 
 def layout(

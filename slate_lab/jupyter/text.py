@@ -108,11 +108,11 @@ def tokens(count: int | None) -> str:
 
 
 def money(nusd: int | None) -> str:
-    """Nano-dollars as dollars to a few significant digits: `$1.24`, `$0.00031`, `$0`, or `unknown`, never 0 for it."""
+    """Nano-dollars as dollars to three significant digits: `$1.24`, `$0.000310`, `$0`, or `unknown`, never 0 for it."""
     if nusd is None:
         return "unknown"
     if nusd == 0:
         return "$0"
     sign, amount = ("-" if nusd < 0 else ""), Decimal(abs(nusd)).scaleb(-9)
-    places = 2 if amount >= 1 else 1 - amount.adjusted()
+    places = 2 if amount >= 1 else 2 - amount.adjusted()
     return f"{sign}${amount:,.{places}f}"

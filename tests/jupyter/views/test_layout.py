@@ -34,7 +34,7 @@ def row_spans(picture: Layout) -> list[list[tuple[float, float]]]:
     return rows
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(weaves(), widths)
 def test_nothing_in_a_row_overlaps(weave: tuple[list[Thread], list], width: int) -> None:
     """Labels, bars with their knots and figures of one lane never overlap, and all lie inside the picture."""
@@ -46,7 +46,7 @@ def test_nothing_in_a_row_overlaps(weave: tuple[list[Thread], list], width: int)
             assert end <= start + 0.01
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(weaves(), widths)
 def test_edges_stay_inside_and_join_the_right_rows(weave: tuple[list[Thread], list], width: int) -> None:
     """Each reference runs from the cited knot to the start of the citing lane, all of it inside the plot."""
@@ -61,8 +61,8 @@ def test_edges_stay_inside_and_join_the_right_rows(weave: tuple[list[Thread], li
         assert edge.points[-1][0] < at[edge.target].x0
 
 
-@settings(max_examples=60, deadline=None)
-@given(weaves(), st.integers(0, 30))
+@settings(max_examples=25, deadline=None)
+@given(weaves(), st.integers(0, 12))
 def test_rows_never_move_when_threads_come(weave: tuple[list[Thread], list], first: int) -> None:
     """A thread keeps its row whatever comes after it."""
     threads, episodes = weave
@@ -82,7 +82,7 @@ def test_places_hold_still_while_time_passes() -> None:
         assert (one.x0, one.x1, one.y) == (other.x0, other.x1, other.y)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(weaves(), widths)
 def test_tick_labels_are_apart(weave: tuple[list[Thread], list], width: int) -> None:
     """Labels of the time axis, and of the pauses cut out of it, do not overlap and stay over the plot."""
@@ -95,7 +95,7 @@ def test_tick_labels_are_apart(weave: tuple[list[Thread], list], width: int) -> 
         assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(weaves())
 def test_time_runs_to_the_right(weave: tuple[list[Thread], list]) -> None:
     """A later moment is never further left, and every place is between 0 and 1."""
@@ -171,7 +171,7 @@ def test_two_thousand_threads_are_quick() -> None:
     threads = [thread(n, queued_s=n * 0.7, context=[f"t{n // 2}.e1"] if n > 1 else []) for n in range(1, 2001)]
     episodes = [episode(t) for t in threads]
     spent = []
-    for _ in range(4):
+    for _ in range(3):
         begun = time.thread_time()
         picture = layout(threads, episodes, now_ns=NOW_NS)
         spent.append(time.thread_time() - begun)

@@ -87,7 +87,7 @@ def episode(of: Thread, *, text: str = "The deploy of 14:02 did it.") -> Episode
 
 
 @st.composite
-def weaves(draw: st.DrawFn, *, most: int = 30) -> tuple[list[Thread], list[Episode]]:
+def weaves(draw: st.DrawFn, *, most: int = 12) -> tuple[list[Thread], list[Episode]]:
     """Threads in any state, at any time, citing any earlier episode or an unknown one; and the episodes that exist."""
     threads: list[Thread] = []
     at = 0.0
