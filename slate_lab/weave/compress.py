@@ -18,7 +18,7 @@ from slate_lab.models.protocol import Capabilities
 from slate_lab.records import Action, Evidence, Fact, Finding, Message, Reply, Request
 from slate_lab.weave.contract import LARGE, SMALL, SYSTEM, Answer, Bounds, FindingAnswer, schema_of, wording
 from slate_lab.weave.evidence import choose, resolve
-from slate_lab.weave.forms import compressed, fixed, uncompressed
+from slate_lab.weave.forms import compressed, fixed, tool_calls, uncompressed
 from slate_lab.weave.render import clean_block, clip, render_for_model, sanitize_line
 from slate_lab.weave.transcript import tail, transcript, unheard
 
@@ -54,12 +54,14 @@ class Plan(Struct, frozen=True, kw_only=True):
         request: what to ask.
         choices: the fact lines that evidence is chosen from.
         bounds: the caps of the record.
+        actions: what code knows was done.
         omitted: characters of the facts that did not fit.
     """
 
     request: Request
     choices: tuple[Evidence, ...]
     bounds: Bounds
+    actions: tuple[str, ...] = ()
     omitted: int = 0
 
 
@@ -125,7 +127,7 @@ def plan_compression(
         max_output_tokens=output,
         temperature=0.0 if bounds.enforced else None,
     )
-    return Plan(request=request, choices=choices, bounds=bounds, omitted=omitted)
+    return Plan(request=request, choices=choices, bounds=bounds, actions=tool_calls(facts), omitted=omitted)
 
 
 def read_compression(reply: Reply, plan: Plan) -> Sections | Rejection:
@@ -166,8 +168,10 @@ def _with(request: Request, messages: tuple[Message, ...]) -> Request:
 
 def _sections(answer: Answer, plan: Plan) -> Sections | Rejection:
     bounds = plan.bounds
-    intent = sanitize_line(answer.intent, bounds.line_chars)
-    actions = _items(answer.actions_taken, bounds)
+    if bounds.actions and answer.actions_taken is None:
+        return Rejection("invalid", "actions_taken is missing")
+    intent = _whole(answer.intent, bounds.line_chars)
+    actions = _items(answer.actions_taken or (), bounds) if bounds.actions else plan.actions
     findings, dropped = _findings(answer.key_findings, plan)
     handoff = clean_block(answer.handoff_notes).strip()
     if not intent:
@@ -179,14 +183,24 @@ def _sections(answer: Answer, plan: Plan) -> Sections | Rejection:
         actions=actions,
         findings=findings,
         issues=_items(answer.open_issues, bounds),
-        handoff=clip(handoff, bounds.note_chars),
+        handoff=_whole(handoff, bounds.note_chars) if bounds.enforced else clip(handoff, bounds.note_chars),
         dropped=dropped,
     )
 
 
 def _items(items: Iterable[str], bounds: Bounds) -> tuple[str, ...]:
-    lines = dict.fromkeys(sanitize_line(item, bounds.line_chars) for item in items)
+    lines = dict.fromkeys(_whole(item, bounds.line_chars) for item in items)
     return tuple(line for line in lines if line.rstrip(".").casefold() not in _NOTHING)[: bounds.items]
+
+
+def _whole(text: str, limit: int) -> str:
+    """`text` as one line; where a grammar or a cap cut it, back to the end of a sentence, else of a word."""
+    line = sanitize_line(text, len(text))
+    if len(line) < limit:
+        return line
+    head = line[:limit]
+    end = head.rfind(". ") + 1
+    return head[:end] if end > limit // 2 else head.rpartition(" ")[0].rstrip(",;:") + " …"
 
 
 def _findings(answers: Iterable[FindingAnswer], plan: Plan) -> tuple[tuple[Finding, ...], int]:
@@ -194,7 +208,7 @@ def _findings(answers: Iterable[FindingAnswer], plan: Plan) -> tuple[tuple[Findi
     found: dict[str, dict[Evidence, None]] = {}
     dropped = 0
     for answer in answers:
-        text = sanitize_line(answer.text, plan.bounds.line_chars)
+        text = _whole(answer.text, plan.bounds.line_chars)
         if not text:
             continue
         lines = found.setdefault(text, {})

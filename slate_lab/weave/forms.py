@@ -15,7 +15,7 @@ import msgspec
 from slate_lab.records import Episode, Evidence, Fact, Finding
 from slate_lab.weave.render import clean_block, sanitize_line
 
-__all__ = ["OUTPUT_CHARS", "compressed", "fixed", "uncompressed"]
+__all__ = ["OUTPUT_CHARS", "compressed", "fixed", "tool_calls", "uncompressed"]
 
 OUTPUT_CHARS = 4_000
 """Characters of the worker's own words in the uncompressed form."""
@@ -78,7 +78,7 @@ def uncompressed(base: Episode, facts: Sequence[Fact], *, final: str, notice: st
         compression="uncompressed",
         notice=notice,
         intent=_intent(base),
-        actions=_actions(facts),
+        actions=tool_calls(facts),
         findings=_last_words(facts),
         issues=_failure(base),
         handoff=text or _kept(facts),
@@ -91,7 +91,7 @@ def fixed(base: Episode, facts: Sequence[Fact] = ()) -> Episode:
         base,
         compression="fixed",
         intent=_intent(base),
-        actions=_actions(facts),
+        actions=tool_calls(facts),
         findings=_last_words(facts),
         issues=_failure(base),
         handoff=_kept(facts),
@@ -102,7 +102,7 @@ def _intent(base: Episode) -> str:
     return sanitize_line(base.task.strip().split("\n", 1)[0], INTENT_CHARS)
 
 
-def _actions(facts: Sequence[Fact]) -> tuple[str, ...]:
+def tool_calls(facts: Sequence[Fact]) -> tuple[str, ...]:
     """The tool calls in order, equal ones together; of many, the last."""
     calls = Counter(_call(fact) for fact in facts if fact.kind == "tool")
     lines = [call if times == 1 else f"{call} (repeated)" for call, times in calls.items()]

@@ -81,7 +81,7 @@ def _last_lines(fact: Fact, room: int, count: Callable[[str], int]) -> Seen | No
 
 def _label(fact: Fact) -> str:
     if fact.kind == "text":
-        return f"fact {fact.n}: the worker said"
+        return f"fact {fact.n}: answer"
     arguments = " ".join(f"{name}={value}" for name, value in (fact.arguments or {}).items())
     failed = "" if fact.ok else " (failed)"
     return sanitize_line(f"fact {fact.n}: result of {fact.tool} {arguments}", HEADER_CHARS) + failed
