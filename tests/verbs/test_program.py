@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -90,17 +91,23 @@ compressor: {{mode: fixed}}
 
 
 def test_a_thread_from_the_shell(served: Path) -> None:
-    """The episode on standard output, nothing else anywhere, exit 0; then it is in the store."""
+    """The episode on standard output, nothing else anywhere, exit 0."""
     done = slate_lab("thread", "cost is $5 {x} ?", "--type", "query", "--name", "asked", cwd=served)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("t1.e1 ok")
     assert "an answer" in done.stdout
     assert not re.search(r"[\x1b\r]", done.stdout)
-    again = slate_lab("thread", "-", "--type", "query", "--json", cwd=served, stdin="from\na pipe\n")
-    episode = json.loads(again.stdout)
-    assert (episode["id"], episode["task"], episode["status"]) == ("t2.e1", "from\na pipe\n", "ok")
-    listed = json.loads(slate_lab("threads", "--json", cwd=served).stdout)
-    assert [t["action"]["task"] for t in listed] == ["cost is $5 {x} ?", "from\na pipe\n"]
+    with sl.Lab.open(served, env={}) as lab:
+        assert [t.action.task for t in lab.threads()] == ["cost is $5 {x} ?"]
+
+
+def test_a_task_from_a_pipe(served: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`-` reads the task from standard input, byte for byte; --json gives the episode as one object."""
+    monkeypatch.chdir(served)
+    monkeypatch.setattr("sys.stdin", io.StringIO("from\na {pipe}\n"))
+    assert main(["thread", "-", "--type", "query", "--json"]) == 0
+    episode = json.loads(capfd.readouterr().out)
+    assert (episode["id"], episode["task"], episode["status"]) == ("t1.e1", "from\na {pipe}\n", "ok")
 
 
 def test_ctrl_c_cancels_quietly(served: Path) -> None:
@@ -133,19 +140,33 @@ def _states(store: Path) -> list[str]:
         return []
 
 
-def test_lists_are_one_json_value_on_standard_output(filled: Path) -> None:
-    """Every command that lists or shows has --json, before or after the command."""
-    shapes = {
-        "status": dict, "threads": list, "episode": list, "episode t1": dict, "facts t1": list, "cost": list,
-        "budget": list, "frames": list, "frames threads": list, "models": list, "config": dict, "check": dict,
-    }  # fmt: skip
-    code = f"import sys; from slate_lab.__main__ import main\nfor line in {list(shapes)!r}:\n" \
-           "    print('>', line, flush=True); assert main(['--json', *line.split()]) == 0"  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", code], cwd=filled, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    parts = re.split(r"^> (.*)\n", done.stdout, flags=re.M)[1:]
-    for line, text in zip(parts[::2], parts[1::2], strict=True):
-        assert isinstance(json.loads(text), shapes[line]), line
+SHAPES = {
+    "status": dict,
+    "threads": list,
+    "episode": list,
+    "episode t1": dict,
+    "facts t1": list,
+    "cost": list,
+    "budget": list,
+    "frames": list,
+    "frames threads": list,
+    "models": list,
+    "config": dict,
+    "check": dict,
+}
+
+
+def test_lists_are_one_json_value_on_standard_output(
+    filled: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every command that lists or shows has --json, before or after the command; nothing else is printed."""
+    monkeypatch.chdir(filled)
+    for line, shape in SHAPES.items():
+        for words in (["--json", *line.split()], [*line.split(), "--json"]):
+            assert main(words) == 0
+            out, err = capfd.readouterr()
+            assert isinstance(json.loads(out), shape), line
+            assert err == ""
 
 
 def test_text_for_people(filled: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
