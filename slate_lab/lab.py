@@ -20,7 +20,7 @@ from slate_lab.models.gate import Gate
 from slate_lab.models.prices import PriceBook
 from slate_lab.models.protocol import Model
 from slate_lab.records import Action, Call, Episode, Event, Fact, Limits, Thread, near, thread_of
-from slate_lab.routing.policy import Policy
+from slate_lab.routing.policy import Grant, Policy
 from slate_lab.routing.shelf import Shelf
 from slate_lab.store import Store
 from slate_lab.weave.conclude import interrupted
@@ -81,7 +81,7 @@ class Lab:
         )
         self._closing = threading.Lock()
         self._closed = False
-        threading.Thread(target=tokens.warm, name="slate-lab-tokens", daemon=True).start()
+        threading.Thread(target=self._warm, name="slate-lab-warm", daemon=True).start()
 
     @classmethod
     def open(
@@ -294,17 +294,17 @@ class Lab:
 
     def status(self) -> dict[str, Any]:
         """Where the lab stands: project, store, default model, permits, queue, spend, warnings."""
-        spent = self.store.calls.spent_nusd()
+        spent, default = self.store.calls.spent_nusd(), self._default()
         return {
             "project": self.root.name,
             "store": str(self.store.path),
             "session": self.store.session,
-            "model": self._shelf.grant(None).logical if self._default_ok() else None,
+            "model": default.logical if default else None,
             "max_concurrent": self.config.max_concurrent,
             "running": list(self._dispatcher.holding),
             "waiting": list(self._dispatcher.waiting),
-            "threads": len(self.store.threads.ids()),
-            "episodes": len(self.store.episodes.ids()),
+            "threads": self.store.threads.count(),
+            "episodes": self.store.episodes.count(),
             "spent_usd": f"{spent / 10**9:.6f}",
             "replay": self.config.replay.mode,
             "starting": self.starting[0],
@@ -349,12 +349,18 @@ class Lab:
             raise LabError(f"there is no thread {id!r}: {hint}", code="unknown_thread")
         return thread
 
-    def _default_ok(self) -> bool:
+    def _warm(self) -> None:
+        """Load what the first dispatch needs, off the loop."""
+        tokens.warm()
+        grant = self._default()
+        if grant and grant.provider.protocol not in ("local", "scripted"):
+            PriceBook.warm()
+
+    def _default(self) -> Grant | None:
         try:
-            self._shelf.grant(None)
+            return self._shelf.grant(None)
         except LabError:
-            return False
-        return True
+            return None
 
     def _progress(self, text: str, share: float | None) -> None:
         self.starting = (text, share)

@@ -77,7 +77,8 @@ class Cost(Struct, frozen=True, kw_only=True):
 
     Attributes:
         nusd: nano-dollars (1e-9 USD); None where the price or the usage is unknown, never 0 for unknown.
-        price: where the price came from: `genai-prices <date>`, `config`, `local` (runs here, no price), or None.
+        price: where the price came from: `genai-prices <date>`, `config`, `local` (runs here), `scripted`, `replay`,
+            `no answer` (refused or unreachable), with `, estimated tokens` where nobody reported any; None if unknown.
     """
 
     nusd: int | None = None
@@ -89,7 +90,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
     Attributes:
         n: 1, 2, ... within the call.
-        outcome: `ok`, or the kind of the error that ended it, or `cancelled`.
+        outcome: `ok`, `transient` (asking again may help), the kind of the error that ended it, or `cancelled`.
         status: the HTTP status, if one arrived.
         waited_s: seconds slept before it (pacing and back-off).
         first_token_ns: when the first content arrived.

@@ -10,7 +10,6 @@ from slate_lab.config import LabConfig
 from slate_lab.errors import LimitExceeded, ModelError
 from slate_lab.models.gate import Gate
 from slate_lab.models.protocol import Delta, Model
-from slate_lab.models.retry import RetrySpec
 from slate_lab.records import Attempt, Call, CallKind, Cost, Reply, Request, Usage
 from slate_lab.records.call import NANO
 from slate_lab.routing.policy import Grant
@@ -28,10 +27,6 @@ class Asker:
     def __init__(self, job: Job, grant: Grant, model: Model, *, gate: Gate, store: Store, config: LabConfig) -> None:
         self._job, self._grant, self._model = job, grant, model
         self._gate, self._store, self._config = gate, store, config
-        provider = grant.provider
-        self._retry = RetrySpec(
-            max_retries=provider.max_retries, max_wait_s=provider.max_wait_s, max_concurrent=provider.max_concurrent
-        )
 
     async def __call__(self, request: Request, *, kind: CallKind, on_delta: Delta | None = None) -> Reply:
         """The reply.
