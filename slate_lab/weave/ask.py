@@ -40,9 +40,7 @@ class Asker:
         trail: list[Attempt] = []
         started, outcome, error, finish = job.clock(), "cancelled", None, None
         try:
-            reply = await self._gate.ask(
-                self._model, grant.route, request, trail=trail, on_delta=on_delta, retry=self._retry
-            )
+            reply = await self._gate.ask(self._model, grant.route, request, trail=trail, on_delta=on_delta)
             outcome, finish = "ok", reply.finish
             return reply
         except ModelError as e:
