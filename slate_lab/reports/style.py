@@ -30,6 +30,7 @@ pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.
 @media (prefers-color-scheme: dark) { .input { background: #262b31; } .highlight pre { color: #19171a; } }
 .highlight { background: none !important; }
 .output_area { margin: .6em 0; overflow-x: auto; }
+.output_html, .output_text { font-size: .86rem; }
 .output_area img { max-width: 100%; height: auto; }
 .output_error pre, .output_stderr pre { border-left: 3px solid #cf3a2f; padding-left: .8em; }
 .rendered_html table.dataframe { border: 0; }
