@@ -69,9 +69,15 @@ def __dir__() -> list[str]:
 def load_ipython_extension(ip: Any) -> None:
     """`%load_ext slate_lab`: register the magics; loading twice changes nothing."""
     from slate_lab import jupyter
+
+    jupyter.load(ip, open_lab=_open)
+
+
+def _open(path: Any = ".") -> Lab:
+    """`Lab.open`, its room loaded when a lab is first opened."""
     from slate_lab.lab import Lab
 
-    jupyter.load(ip, open_lab=Lab.open)
+    return Lab.open(path)
 
 
 def unload_ipython_extension(ip: Any) -> None:

@@ -73,6 +73,10 @@ class LabError(Exception):
         self.message = message
         self.code = code
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows for it: one line, as for the magics."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class _Listed(LabError):
     """An error made of one or more problems, all of them in the message."""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 
 from slate_lab.config import ProviderSpec
 from slate_lab.models.cassette import Cassette
-from slate_lab.models.connect import connect
 from slate_lab.models.protocol import Model
 from slate_lab.models.scripted import ScriptedModel
 from slate_lab.records import Route
@@ -73,6 +72,8 @@ class Shelf:
             return own
         model = self._open.get(grant.route)
         if model is None:
+            from slate_lab.models.connect import connect  # httpx and aiohttp load with the first model that needs them
+
             model = self._open[grant.route] = connect(
                 grant.route.provider,
                 grant.provider,
