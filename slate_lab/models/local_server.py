@@ -30,8 +30,9 @@ from slate_lab.errors import ModelError
 from slate_lab.models.serve import ALIVE, STATE, State
 from slate_lab.models.weights import Progress, Weights
 
-__all__ = ["Joined", "ServerSpec", "is_alive", "join_server", "leave_server", "require_runtime"]
+__all__ = ["SERVE", "Joined", "ServerSpec", "is_alive", "join_server", "leave_server", "require_runtime"]
 
+SERVE = (sys.executable, "-P", "-m", "slate_lab.models.serve")
 START_S = 300.0
 """How long loading may take."""
 HEALTH_S = 20.0
@@ -39,7 +40,7 @@ HEALTH_S = 20.0
 
 
 class ServerSpec(Struct, frozen=True, kw_only=True):
-    """What is served and how; equal specs share one server."""
+    """What is served and how; equal specs share one server. `command` starts it and takes the options of `serve`."""
 
     name: str
     weights: Weights
@@ -48,6 +49,7 @@ class ServerSpec(Struct, frozen=True, kw_only=True):
     parallel: int
     threads: int
     idle_s: float
+    command: tuple[str, ...] = SERVE
 
     def folder(self, cache: Path) -> Path:
         """Where the processes of this user and machine meet."""
@@ -190,10 +192,7 @@ def _start(spec: ServerSpec, folder: Path, progress: Progress, stop: Callable[[]
         "--idle": spec.idle_s,
     }
     command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "slate_lab.models.serve",
+        *spec.command,
         *(str(x) for pair in options.items() for x in pair),
     ]
     with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:

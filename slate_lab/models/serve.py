@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from msgspec import Struct
 
 __all__ = ["ALIVE", "STATE", "State", "main", "write_state"]
 
+Start = Callable[[argparse.Namespace, str], Any]
 STATE = "state.json"
 ALIVE = "alive.lock"
 CACHE_RAM_MIB = 256
@@ -50,8 +51,13 @@ def write_state(folder: Path, state: State) -> None:
     os.replace(draft, folder / STATE)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Serve until told to stop or idle for too long."""
+def main(argv: Sequence[str] | None = None, *, start: Start | None = None) -> int:
+    """Serve until told to stop or idle for too long.
+
+    Args:
+        argv: the options; None is the command line's.
+        start: what begins to listen, given options and key; its result has a `listening_address`. None is llama.cpp.
+    """
     parser = argparse.ArgumentParser(prog="slate_lab.models.serve", description="the embedded model's server")
     parser.add_argument("--folder", type=Path, required=True, help="where its state is kept")
     parser.add_argument("--model", required=True, help="a GGUF file")
@@ -67,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(name, lambda *_: stop.set())
     with filelock.FileLock(options.folder / ALIVE, timeout=5):
         key = secrets.token_urlsafe(32)
-        server = _start(options, key)
+        server = (start or _start)(options, key)
         port = int(server.listening_address.rpartition(":")[2])
         write_state(options.folder, State(os.getpid(), port, key))
         _wait(port, key, idle_s=options.idle, stop=stop)
