@@ -16,7 +16,20 @@ from slate_lab.jupyter.lanes import Hidden, Lane, Weave, arrange
 from slate_lab.jupyter.text import clean_line, duration, fit, measure, tokens
 from slate_lab.records import Episode, Thread, ThreadState
 
-__all__ = ["FONT", "ROW", "Bar", "Column", "Cut", "Edge", "Layout", "Tick", "hidden_text", "layout", "used_tokens"]
+__all__ = [
+    "FONT",
+    "LEGEND_WIDTH",
+    "ROW",
+    "Bar",
+    "Column",
+    "Cut",
+    "Edge",
+    "Layout",
+    "Tick",
+    "hidden_text",
+    "layout",
+    "used_tokens",
+]
 
 FONT = 12.0
 ROW = 26.0
@@ -27,6 +40,8 @@ _GAP = 14.0
 _LEFT, _RIGHT = 24.0, 30.0
 """Room inside the plot before the first and behind the last moment: for knots, and for edges that turn round."""
 _NARROWEST = 640
+LEGEND_WIDTH = 940
+"""A narrower picture has its legend on two lines."""
 _KNOT = 6.5
 _LEAST = 8.0
 """A bar is never shorter, so that a thread which took no time is seen."""
@@ -127,7 +142,7 @@ def layout(
     title = _title(weave)
     return Layout(
         width=width,
-        height=plot[3] + _BOTTOM + 16 * (len(notes) + bool(cuts)),
+        height=plot[3] + _BOTTOM + 16 * (len(notes) + bool(cuts)) + 20 * (width < LEGEND_WIDTH),
         plot=plot,
         title=title,
         subtitle=fit(_subtitle(weave), width - 3 * _MARGIN - measure(title, 14, bold=True), FONT - 1),

@@ -7,9 +7,8 @@ untrusted notebook. States differ in shape and pattern too, so it reads without 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
 
-from slate_lab.jupyter.layout import FONT, ROW, Bar, Edge, Layout
+from slate_lab.jupyter.layout import FONT, LEGEND_WIDTH, ROW, Bar, Edge, Layout
 from slate_lab.jupyter.text import escape, measure
 from slate_lab.jupyter.theme import MARKS, PAPER, STATES, var
 from slate_lab.records import ThreadState
@@ -210,16 +209,19 @@ def _foot(picture: Layout) -> str:
     for note in picture.notes:
         parts.append(_text(16, y + 6, note, fill="soft"))
         y += 16
-    return "".join(parts) + legend(16, y + 12, picture.states)
+    return "".join(parts) + _legend(y + 12, picture)
 
 
-def legend(x: float, y: float, states: Iterable[ThreadState] | dict[str, int]) -> str:
-    """One line that says what each shape means, with how many there are."""
-    counts = states if isinstance(states, dict) else {}
-    parts = []
+def _legend(y: float, picture: Layout) -> str:
+    """What each shape means, with how many there are; on two lines where one is too short."""
+    x, parts = 16.0, []
     for state in STATES:
-        label = f"{state} {counts[state]:,}" if state in counts else state
+        label = f"{state} {picture.states[state]:,}" if state in picture.states else state
         parts.append(knot(state, x + 6, y) + _text(x + 18, y + 4, label, fill="soft"))
         x += 18 + measure(label, FONT) + 18
+    if picture.width < LEGEND_WIDTH:
+        x, y = 16.0, y + 20
+    parts.append(knot("successful", x + 6, y, hollow=True) + _text(x + 18, y + 4, "left no episode", fill="soft"))
+    x += 18 + measure("left no episode", FONT) + 18
     line = f'<path d="M{_n(x)} {_n(y)}h26" stroke="{PAPER["edge"]}" stroke-width="1.3" marker-end="url(#tip)"/>'
-    return "".join(parts) + line + _text(x + 34, y + 4, "was given the episode of", fill="soft")
+    return "".join(parts) + line + _text(x + 34, y + 4, "episode given to", fill="soft")

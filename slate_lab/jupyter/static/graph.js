@@ -42,7 +42,7 @@ function initialize({ model }) {
 function render({ model, el }) {
   const uid = `slg${++views}`;
   const off = new Set();
-  let data, list, index, up, down, query = "", type = "", picked = null, from = 0, to = 1, auto = true, asTable = false, frame = 0;
+  let data, list, index, up, down, query = "", type = "", picked = null, from = 0, to = 1, auto = true, asTable = false, frame = 0, stick; // stick: the end stays in view while threads come
 
   const chips = make("span", { class: "slg-chips" });
   const kinds = make("select", { "aria-label": "thread type", onchange: (e) => { type = e.target.value; sift(); } });
@@ -77,7 +77,8 @@ function render({ model, el }) {
     }));
     const types = ["", ...new Set(nodes.map((n) => n.type))].sort();
     kinds.replaceChildren(...types.map((t) => make("option", { value: t, selected: t === type }, t || "all types")));
-    note.textContent = data.hidden + (nodes.length > 100 ? " References to rows far away are drawn for the chosen thread." : "");
+    note.textContent = `An arrow leads from an episode to the thread that was given it; a hollow end left no episode. ${nodes.length > 80 ? "References to far rows are drawn for the chosen thread. " : ""}${data.hidden}`;
+    stick ??= nodes.some((n) => n.e == null);
     sift();
   }
 
@@ -109,7 +110,7 @@ function render({ model, el }) {
   }
 
   function axis(svg, over, X, wide, high) {
-    let free = -20;
+    let free = 0;
     for (let i = 0; i < data.knots.length; i += 2) {
       const [[a, u], [b, v]] = [data.knots[i], data.knots[i + 1]];
       const rate = (X(b) - X(a)) / (b - a || 1);
@@ -119,8 +120,8 @@ function render({ model, el }) {
       for (let t = Math.ceil((first + shift) / step) * step - shift; t <= b && X(t) < wide; t += step) {
         const x = X(t), label = stamp(t, step);
         svg.append(make("path", { d: `M${x} ${TOP - 5}V${high}`, class: "rule" }));
-        const mid = Math.min(wide - 24, Math.max(20, x));
-        if (mid - 32 >= free) { over.append(make("text", { x: mid, y: TOP - 11, "text-anchor": "middle" }, label)); free = mid + 32; }
+        const half = label.length * 3.4, mid = Math.min(wide - half, Math.max(half, x));
+        if (mid - half >= free) { over.append(make("text", { x: mid, y: TOP - 11, "text-anchor": "middle" }, label)); free = mid + half + 8; }
       }
     }
     for (const [u, v] of data.breaks) svg.append(make("path", { d: `M${(at(u, wide) + at(v, wide)) / 2} ${TOP - 5}V${high}`, class: "cut" }));
@@ -129,14 +130,16 @@ function render({ model, el }) {
   const at = (u, wide) => PAD + (u - from) / (to - from) * (wide - 2 * PAD - 6);
 
   function draw() {
-    const width = scroll.clientWidth;
+    const slim = root.clientWidth < 700;
+    root.classList.toggle("slim", slim);
     scroll.hidden = asTable; table.hidden = !asTable; pane.hidden = !picked;
     if (asTable) return tabulate();
-    if (!width) return;
-    const slim = width < 640, name = Math.round(Math.min(260, Math.max(130, width * 0.2))), left = slim ? 190 : 182 + name, right = slim ? 64 : 132, wide = width - left - right;
-    root.classList.toggle("slim", slim);
+    const width = scroll.clientWidth;
+    if (width < 340) return;
+    const name = Math.round(Math.min(260, Math.max(130, width * 0.2))), left = slim ? 190 : 182 + name, right = slim ? 64 : 132, wide = width - left - right;
     root.style.setProperty("--name", `${name}px`);
     tall.style.height = `${TOP + Math.max(1, list.length) * ROW + 6}px`;
+    if (stick) scroll.scrollTop = 1e9;
     const high = Math.min(scroll.clientHeight, TOP + Math.max(1, list.length) * ROW + 6), top = scroll.scrollTop;
     layer.style.height = `${high}px`;
     const lo = Math.floor(top / ROW), hi = Math.min(list.length, Math.ceil((top + high - TOP) / ROW));
@@ -195,11 +198,11 @@ function render({ model, el }) {
     if (!n) return pane.replaceChildren();
     const mark = data.marks[n.state], goto = (id) => make("button", { type: "button", class: "slg-link", onclick: () => pick(id) }, id);
     const links = (title, ids) => (ids.length ? [make("dt", {}, title), make("dd", {}, ids.slice(0, 40).map(goto), ids.length > 40 ? `and ${ids.length - 40} more` : null)] : []);
-    pane.replaceChildren(
+    pane.replaceChildren(...[
       make("div", { class: "slg-title" }, make("svg", { width: 16, height: 16, "aria-hidden": "true" }, knot(mark, 8, 8)), make("b", {}, n.id), make("span", {}, n.state), button("×", "close (Esc)", () => pick(null))),
-      make("p", { class: "slg-name" }, n.name), make("p", { class: "slg-task" }, n.card.task),
+      n.card.task.startsWith(n.name) ? null : make("p", { class: "slg-name" }, n.name), make("p", { class: "slg-task" }, n.card.task),
       make("dl", {}, n.card.rows.map(([k, v]) => [make("dt", {}, k), make("dd", {}, v)]), links("given", up.get(n.id) || []), links("cited by", down.get(n.id) || [])),
-      ...n.card.sections.flatMap(([title, text]) => [make("h4", {}, title), make("p", {}, text)]));
+      ...n.card.sections.flatMap(([title, text]) => [make("h4", {}, title), make("p", {}, text)])].filter((part) => part));
     pane.scrollTop = 0;
   }
 
@@ -220,7 +223,7 @@ function render({ model, el }) {
   const slide = (by) => { auto = false; const d = Math.min(1 - to, Math.max(-from, by * (to - from))); from += d; to += d; later(); };
 
   let press = null;
-  scroll.addEventListener("scroll", later);
+  scroll.addEventListener("scroll", () => { stick = scroll.scrollTop + scroll.clientHeight > tall.clientHeight - ROW; later(); });
   scroll.addEventListener("wheel", (e) => {
     if (!e.ctrlKey) return;
     e.preventDefault();

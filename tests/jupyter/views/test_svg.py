@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from slate_lab.jupyter.layout import layout
 from slate_lab.jupyter.svg import image_html, svg
@@ -60,9 +61,23 @@ def test_the_picture_explains_itself() -> None:
     assert "1 successful, 1 failed. 1 references" in root.find(f"{SVG}desc").text
     texts = " ".join(root.itertext())
     assert all(state in texts for state in STATES)
-    assert "was given the episode of" in texts
+    assert "episode given to" in texts
     ground = root.find(f"{SVG}rect")
     assert (ground.get("fill"), ground.get("width")) == (PAPER["ground"], root.get("width"))
+
+
+@settings(max_examples=15, deadline=None)
+@given(weaves(), st.sampled_from([100, 640, 960]), st.integers(3, 12))
+def test_all_text_is_inside(weave: tuple[list[Thread], list], width: int, cap: int) -> None:
+    """Titles, labels, ticks, notes and the legend end before the picture does, at any width."""
+    root = ElementTree.fromstring(svg(layout(*weave, now_ns=NOW_NS, width=width, cap=cap)))
+    wide, high = float(root.get("width")), float(root.get("height"))
+    for text in root.iter(f"{SVG}text"):
+        long = measure(text.text or "", float(text.get("font-size")), bold=text.get("font-weight") == "600")
+        start = float(text.get("x")) - (long if text.get("text-anchor") == "end" else 0)
+        assert start >= 0
+        assert start + long <= wide
+        assert float(text.get("y")) < high
 
 
 def test_the_image_holds_the_picture_and_the_table_says_the_same() -> None:
