@@ -67,8 +67,8 @@ class Grounds(Protocol):
         """Whether the thread exists."""
         ...
 
-    def has_ended(self, id: str) -> bool:
-        """Whether the thread is in a terminal state."""
+    def succeeded(self, id: str) -> bool:
+        """Whether the thread has ended well."""
         ...
 
 
@@ -82,7 +82,7 @@ class Admitted(Struct, frozen=True, kw_only=True):
         tools: the tools it is given, by name.
         limits: its limits with the type's and the lab's behind them.
         brief: the assembled prompt; None while it waits for episodes of the threads it comes after.
-        pending: the thread ids it has to wait for.
+        pending: the thread ids it comes after that have not ended well: it waits for them, or is skipped.
         room: tokens the prompt may take, None if the window is unknown.
         reserved: tokens kept for one answer, None if unknown.
     """
@@ -183,7 +183,7 @@ def _after(action: Action, grounds: Grounds, problems: list[Problem]) -> tuple[s
     unknown = [id for id in action.after if not (is_thread_id(id) and grounds.is_thread(id))]
     if unknown:
         problems.append(Problem("unknown_thread", f"there is no thread {', '.join(unknown)} to come after"))
-    return tuple(id for id in dict.fromkeys(action.after) if id not in unknown and not grounds.has_ended(id))
+    return tuple(id for id in dict.fromkeys(action.after) if id not in unknown and not grounds.succeeded(id))
 
 
 def _context(action: Action, grounds: Grounds, pending: tuple[str, ...], problems: list[Problem]) -> list[Episode]:

@@ -18,7 +18,8 @@ from slate_lab.models.protocol import Capabilities
 from slate_lab.records import Action, Evidence, Fact, Finding, Message, Reply, Request
 from slate_lab.weave.contract import LARGE, SMALL, SYSTEM, Answer, Bounds, FindingAnswer, schema_of, wording
 from slate_lab.weave.evidence import choose, resolve
-from slate_lab.weave.forms import compressed, fixed, tool_calls, uncompressed
+from slate_lab.weave.forms import compressed, first_line, fixed, tool_calls, uncompressed
+from slate_lab.weave.picking import pick_schema, pick_wording, picks_of
 from slate_lab.weave.render import clean_block, clip, render_for_model, sanitize_line
 from slate_lab.weave.transcript import tail, transcript, unheard
 
@@ -54,13 +55,15 @@ class Plan(Struct, frozen=True, kw_only=True):
         request: what to ask.
         choices: the fact lines that evidence is chosen from.
         bounds: the caps of the record.
-        actions: what code knows was done.
+        intent: the first line of the task, where the model is not asked for it.
+        actions: the tool calls, used where the model is not asked for them.
         omitted: characters of the facts that did not fit.
     """
 
     request: Request
     choices: tuple[Evidence, ...]
     bounds: Bounds
+    intent: str | None = None
     actions: tuple[str, ...] = ()
     omitted: int = 0
 
@@ -118,16 +121,29 @@ def plan_compression(
         frame += bounds.lines * LINE_TOKENS
     room = max(MARGIN, min(rooms) - frame) if rooms else None
     seen, omitted = tail([*facts, *unheard(facts, final)], room=room, count=count)
+    picks = picks_of(seen, final) if bounds.enforced and capabilities.schema else ()
     choices = choose(seen, final=final, task=action.task, limit=bounds.lines)
+    schema = schema_of(choices, bounds) if capabilities.schema else None
+    words = wording(choices, bounds, schema=capabilities.schema)
+    if picks:
+        choices = tuple(dict.fromkeys(line for pick in picks for line in pick.lines))
+        schema, words = pick_schema(picks), pick_wording(picks)
     told = transcript(seen, task=task, ended=ended, omitted=omitted)
-    user = f"{told}\n\n{wording(choices, bounds, schema=capabilities.schema)}"
+    user = f"{told}\n\n{words}"
     request = Request(
         messages=(Message(role="system", text=SYSTEM), Message(role="user", text=user)),
-        schema=schema_of(choices, bounds) if capabilities.schema else None,
+        schema=schema,
         max_output_tokens=output,
         temperature=0.0 if bounds.enforced else None,
     )
-    return Plan(request=request, choices=choices, bounds=bounds, actions=tool_calls(facts), omitted=omitted)
+    return Plan(
+        request=request,
+        choices=choices,
+        bounds=bounds,
+        intent=first_line(action.task) if picks else None,
+        actions=tool_calls(facts),
+        omitted=omitted,
+    )
 
 
 def read_compression(reply: Reply, plan: Plan) -> Sections | Rejection:
@@ -170,12 +186,12 @@ def _sections(answer: Answer, plan: Plan) -> Sections | Rejection:
     bounds = plan.bounds
     if bounds.actions and answer.actions_taken is None:
         return Rejection("invalid", "actions_taken is missing")
-    intent = _whole(answer.intent, bounds.line_chars)
+    intent = plan.intent or _whole(answer.intent or "", bounds.line_chars)
     actions = _items(answer.actions_taken or (), bounds) if bounds.actions else plan.actions
     findings, dropped = _findings(answer.key_findings, plan)
     handoff = clean_block(answer.handoff_notes).strip()
     if not intent:
-        return Rejection("invalid", "intent is blank")
+        return Rejection("invalid", "intent is missing or blank")
     if not (actions or findings or handoff):
         return Rejection("invalid", "it says neither what was done nor what was found")
     return Sections(
@@ -223,7 +239,7 @@ def _findings(answers: Iterable[FindingAnswer], plan: Plan) -> tuple[tuple[Findi
 
 
 def _json_object(text: str) -> dict[str, Any] | None:
-    """The first complete JSON object in `text` that has an `intent`; else the one that the first brace opens."""
+    """The first complete JSON object in `text` that has `key_findings`; else the one that the first brace opens."""
     decoder, first, at = json.JSONDecoder(), None, text.find("{")
     start = at
     for _ in range(TRIES):
@@ -234,7 +250,7 @@ def _json_object(text: str) -> dict[str, Any] | None:
             value, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
             value = {}
-        if "intent" in value:
+        if "key_findings" in value:
             return dict(value)
         if value and at == start:
             first = dict(value)

@@ -76,12 +76,12 @@ class FindingAnswer(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """A record as a model writes it; other keys are ignored."""
+    """A record as a model writes it; other keys are ignored, and what was not asked is None."""
 
-    intent: str
     key_findings: list[FindingAnswer]
     open_issues: list[str]
     handoff_notes: str
+    intent: str | None = None
     actions_taken: list[str] | None = None
 
 

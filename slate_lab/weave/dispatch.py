@@ -26,6 +26,9 @@ from slate_lab.weave.types import limits_of, thread_types
 
 __all__ = ["Dispatcher"]
 
+POLL_S = 0.5
+"""Seconds between two looks at a thread of another kernel."""
+
 
 class Dispatcher:
     """Runs the actions of one lab.
@@ -79,10 +82,10 @@ class Dispatcher:
         """Whether the thread exists."""
         return self._store.threads.get(id) is not None
 
-    def has_ended(self, id: str) -> bool:
-        """Whether the thread is in a terminal state."""
+    def succeeded(self, id: str) -> bool:
+        """Whether the thread has ended well."""
         thread = self._store.threads.get(id)
-        return thread is not None and thread.ended
+        return thread is not None and thread.state == "successful"
 
     # the door
 
@@ -192,9 +195,12 @@ class Dispatcher:
             other = self._jobs.get(id)
             if other:
                 await asyncio.wait([asyncio.wrap_future(other.future)])
+            thread = self._store.threads.get(id)
+            while thread is not None and not thread.ended and not job.future.done():  # it runs in another kernel
+                await asyncio.sleep(POLL_S)
+                thread = self._store.threads.get(id)
             if job.future.done():
                 return
-            thread = self._store.threads.get(id)
             if thread is None or thread.state != "successful":
                 state = thread.state if thread else "unknown"
                 self._drop(job, "skipped", f"skipped: {id}, which it comes after, is {state}")

@@ -49,7 +49,7 @@ class Seen(Struct, frozen=True):
 
 class _Line(Struct, frozen=True):
     evidence: Evidence
-    words: frozenset[str]
+    words: dict[str, bool]
     own: bool
 
 
@@ -58,7 +58,9 @@ def shown(evidence: Evidence) -> str:
     return sanitize_line(evidence.quote, LINE_CHARS)
 
 
-def choose(seen: Sequence[Seen], *, final: str, task: str, limit: int) -> tuple[Evidence, ...]:
+def choose(
+    seen: Sequence[Seen], *, final: str, task: str, limit: int, about: str | None = None
+) -> tuple[Evidence, ...]:
     """At most `limit` distinct lines worth pointing at, in reading order.
 
     Args:
@@ -66,10 +68,12 @@ def choose(seen: Sequence[Seen], *, final: str, task: str, limit: int) -> tuple[
         final: the worker's last message.
         task: what was asked.
         limit: the most lines.
+        about: one sentence of the last message to find lines for, instead of all of it; lines that share no word
+            with it are then left out, unless none does.
     """
     lines = _candidates(seen, final)
     held = Counter(word for line in lines for word in line.words)
-    answer, asked = _words(final), _words(task)
+    answer, asked = _words(final if about is None else about), _words(task)
     scores = [_score(line, held, answer, asked) for line in lines]
     ranked = sorted(range(len(lines)), key=lambda i: (-scores[i], i))
     first: dict[int, int] = {}
@@ -77,6 +81,8 @@ def choose(seen: Sequence[Seen], *, final: str, task: str, limit: int) -> tuple[
         if scores[i] > 0:
             first.setdefault(lines[i].evidence.fact, i)
     spread = sorted(first.values(), reverse=True)[: limit // 2]
+    if about is not None:
+        spread, ranked = [], [i for i in ranked if lines[i].words.keys() & answer.keys()] or ranked
     kept = sorted(list(dict.fromkeys([*spread, *ranked]))[:limit])
     return tuple(lines[i].evidence for i in kept)
 
@@ -104,7 +110,7 @@ def _candidates(seen: Sequence[Seen], final: str) -> list[_Line]:
         for evidence in _pieces(part):
             text = shown(evidence)
             if len(text) >= MIN_CHARS and text not in found and any(c.isalnum() for c in text):
-                found[text] = _Line(evidence, frozenset(_words(text)), part.fact.kind == "text" and bool(tools))
+                found[text] = _Line(evidence, _words(text), part.fact.kind == "text" and bool(tools))
     order = {part.fact.n: i for i, part in enumerate(seen)}
     return sorted(found.values(), key=lambda line: (order[line.evidence.fact], line.evidence.line))
 
@@ -135,19 +141,19 @@ def _cut(text: str) -> int:
     return LINE_CHARS
 
 
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text))
+def _words(text: str) -> dict[str, bool]:
+    """The words of a text without regard to case, and whether each is a number or an identifier."""
+    return {word.casefold(): _MARKED.search(word) is not None for word in _WORD.findall(text)}
 
 
-def _score(line: _Line, held: Counter[str], answer: set[str], asked: set[str]) -> float:
+def _score(line: _Line, held: Counter[str], answer: dict[str, bool], asked: dict[str, bool]) -> float:
     total = 0.0
-    for word in line.words:
-        marked = _MARKED.search(word) is not None
+    for word, marked in line.words.items():
         weight = (2.0 if marked else 1.0) / held[word] ** 0.5
         if word in answer:
             total += weight
         elif word in asked:
             total += weight / 2
-        elif marked:
-            total += weight / 10
+        elif marked and len(line.words) > 1:
+            total += weight / 100
     return total / 4 if line.own else total

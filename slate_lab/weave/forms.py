@@ -15,7 +15,7 @@ import msgspec
 from slate_lab.records import Episode, Evidence, Fact, Finding
 from slate_lab.weave.render import clean_block, sanitize_line
 
-__all__ = ["OUTPUT_CHARS", "compressed", "fixed", "tool_calls", "uncompressed"]
+__all__ = ["OUTPUT_CHARS", "compressed", "first_line", "fixed", "tool_calls", "uncompressed"]
 
 OUTPUT_CHARS = 4_000
 """Characters of the worker's own words in the uncompressed form."""
@@ -60,7 +60,7 @@ def compressed(base: Episode, sections: Filled) -> Episode:
         base,
         compression="compressed",
         notice=None,
-        intent=sections.intent or _intent(base),
+        intent=sections.intent or first_line(base.task),
         actions=sections.actions,
         findings=sections.findings,
         issues=sections.issues,
@@ -77,7 +77,7 @@ def uncompressed(base: Episode, facts: Sequence[Fact], *, final: str, notice: st
         base,
         compression="uncompressed",
         notice=notice,
-        intent=_intent(base),
+        intent=first_line(base.task),
         actions=tool_calls(facts),
         findings=_last_words(facts),
         issues=_failure(base),
@@ -90,7 +90,7 @@ def fixed(base: Episode, facts: Sequence[Fact] = ()) -> Episode:
     return msgspec.structs.replace(
         base,
         compression="fixed",
-        intent=_intent(base),
+        intent=first_line(base.task),
         actions=tool_calls(facts),
         findings=_last_words(facts),
         issues=_failure(base),
@@ -98,8 +98,9 @@ def fixed(base: Episode, facts: Sequence[Fact] = ()) -> Episode:
     )
 
 
-def _intent(base: Episode) -> str:
-    return sanitize_line(base.task.strip().split("\n", 1)[0], INTENT_CHARS)
+def first_line(task: str) -> str:
+    """The intent where no model tells it: the first line of the task."""
+    return sanitize_line(task.strip().split("\n", 1)[0], INTENT_CHARS)
 
 
 def tool_calls(facts: Sequence[Fact]) -> tuple[str, ...]:
