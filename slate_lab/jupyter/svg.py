@@ -50,8 +50,9 @@ def svg(picture: Layout) -> str:
 def describe(picture: Layout) -> str:
     """The picture in a sentence, for those who do not see it."""
     states = ", ".join(f"{picture.states[s]:,} {s}" for s in STATES if s in picture.states) or "none"
-    drawn = len(picture.edges)
-    return f"Threads as lanes over time. {picture.title}: {states}. {drawn:,} references between drawn threads."
+    count = len(picture.edges)
+    drawn = f"{count:,} reference{'' if count == 1 else 's'} between drawn threads"
+    return f"Threads as lanes over time. {picture.title}: {states}. {drawn}."
 
 
 def image_html(picture: Layout) -> str:
@@ -73,16 +74,18 @@ def table_html(picture: Layout) -> str:
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td style="{cell};overflow-wrap:anywhere">{escape(value)}</td>'
-            for value in (
-                bar.id,
-                bar.full,
-                f"{MARKS[bar.state].glyph} {bar.state}",
-                bar.model,
-                bar.time,
-                bar.tokens,
-                bar.episode or "–",
-                ", ".join(bar.cites) or "–",
+            f'<td style="{cell};{"overflow-wrap:anywhere" if i in (1, 7) else "white-space:nowrap"}">{escape(value)}</td>'
+            for i, value in enumerate(
+                (
+                    bar.id,
+                    bar.full,
+                    f"{MARKS[bar.state].glyph} {bar.state}",
+                    bar.model,
+                    bar.time,
+                    bar.tokens,
+                    bar.episode or "–",
+                    ", ".join(bar.cites) or "–",
+                )
             )
         )
         + "</tr>"

@@ -58,7 +58,7 @@ def test_the_picture_explains_itself() -> None:
     assert root.get("role") == "img"
     assert root.get("aria-labelledby") == "title desc"
     assert root.find(f"{SVG}title").text == "Weave graph: 2 threads, 2 episodes"
-    assert "1 successful, 1 failed. 1 references" in root.find(f"{SVG}desc").text
+    assert "1 successful, 1 failed. 1 reference between" in root.find(f"{SVG}desc").text
     texts = " ".join(root.itertext())
     assert all(state in texts for state in STATES)
     assert "episode given to" in texts
