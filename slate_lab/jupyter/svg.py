@@ -69,12 +69,12 @@ def image_html(picture: Layout) -> str:
 def table_html(picture: Layout) -> str:
     """All drawn threads as a table inside a `details` element."""
     heads = ("thread", "name", "state", "model", "time", "tokens", "episode", "context")
-    cell = "padding:3px 12px 3px 0;text-align:left;vertical-align:top"
+    cell, long = "padding:3px 12px 3px 0;text-align:left;vertical-align:top", "overflow-wrap:anywhere"
     head = "".join(f'<th scope="col" style="{cell}">{h}</th>' for h in heads)
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td style="{cell};{"overflow-wrap:anywhere" if i in (1, 7) else "white-space:nowrap"}">{escape(value)}</td>'
+            f'<td style="{cell};{long if i in (1, 7) else "white-space:nowrap"}">{escape(value)}</td>'
             for i, value in enumerate(
                 (
                     bar.id,
