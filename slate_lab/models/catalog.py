@@ -15,6 +15,9 @@ from slate_lab.models.protocol import Capabilities
 
 __all__ = ["LOCAL_MODEL", "PRESETS", "capabilities", "weights_name", "with_preset"]
 
+LOCAL_OUTPUT = 512
+"""Tokens of one answer of an embedded model: small ones can repeat themselves for minutes, and briefs are short."""
+
 LOCAL_MODEL = "qwen2.5-coder-0.5b"
 """The embedded model that a fresh machine runs."""
 
@@ -89,7 +92,7 @@ def weights_name(weights: str) -> str:
 def capabilities(provider: str, spec: ProviderSpec, model: str) -> Capabilities:
     """What the route `provider`/`model` can do: the catalog's word, overridden by the project's."""
     if spec.protocol == "local":
-        base = Capabilities(parallel_tools=False, window=spec.context_tokens)
+        base = Capabilities(parallel_tools=False, window=spec.context_tokens, max_output=LOCAL_OUTPUT)
     elif spec.protocol == "scripted":
         base = Capabilities()
     else:
