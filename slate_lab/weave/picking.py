@@ -1,0 +1,110 @@
+"""The contract for small models: choose, do not rewrite.
+
+A model of half a billion parameters copies wrongly but chooses well. So where the worker left an answer, each finding
+is one sentence of it, as it stands, with one of the lines that share its words as evidence; intent and actions are the
+task and the tool calls, by code. Nothing can be invented, and the answer is short. Pure; called by `compress`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from slate_lab.records import Evidence
+from slate_lab.weave.evidence import Seen, choose, shown
+from slate_lab.weave.render import sanitize_line
+
+__all__ = ["Pick", "pick_schema", "pick_wording", "picks_of"]
+
+SENTENCES = 8
+"""Sentences of the answer that are offered."""
+SENTENCE_CHARS = 279
+LINES = 2
+"""Lines offered as evidence of one sentence."""
+FINDINGS = 3
+
+_END = re.compile(r"(?<=[.!?])\s+")
+_OPEN = re.compile(
+    r"\b(?:open|unknown|unclear|unconfirmed|cannot|can't|could not|couldn't|not (?:yet|in|known|found)|still|remains?"
+    r"|todo|suspected|to be confirmed|may be|might)\b",
+    re.IGNORECASE,
+)
+
+
+class Pick(Struct, frozen=True):
+    """A sentence of the answer, and the lines that may be its evidence."""
+
+    text: str
+    lines: tuple[Evidence, ...]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it says that something is unknown or unfinished."""
+        return _OPEN.search(self.text) is not None
+
+
+def picks_of(seen: Sequence[Seen], final: str) -> tuple[Pick, ...]:
+    """The sentences of the answer with the lines they share most with; none if there is no answer."""
+    texts = (line.strip().lstrip("-*#> ") for line in final.splitlines())
+    sentences = (sanitize_line(part, SENTENCE_CHARS) for text in texts for part in _END.split(text))
+    distinct = list(dict.fromkeys(s for s in sentences if len(s) > 3 and any(c.isalnum() for c in s)))
+    return tuple(
+        Pick(text, choose(seen, final=final, task="", about=text, limit=LINES)) for text in distinct[:SENTENCES]
+    )
+
+
+def pick_schema(picks: Sequence[Pick]) -> dict[str, Any]:
+    """The JSON Schema: findings are sentences with their own lines, open issues and handoff are sentences."""
+    stated, issues = _stated(picks), [pick.text for pick in picks if pick.is_open]
+    texts = [pick.text for pick in stated]
+    least = min(FINDINGS, len(stated))
+    return _object(
+        {
+            "key_findings": _array({"anyOf": [_finding(pick) for pick in stated]}, least, FINDINGS),
+            "open_issues": _array(_choice(issues or texts), min(1, len(issues)), min(2, len(issues))),
+            "handoff_notes": _choice(texts),
+        }
+    )
+
+
+def pick_wording(picks: Sequence[Pick]) -> str:
+    """The instructions that end the prompt."""
+    return (
+        "Write the record of this action as one JSON object, with sentences of the answer:\n"
+        f"- key_findings: the {min(FINDINGS, len(_stated(picks)))} sentences that answer the task, the most important first; "
+        "text: the sentence, evidence: the line of the facts that proves it\n"
+        "- open_issues: sentences that say what is unknown or unfinished; [] if there is none\n"
+        "- handoff_notes: the sentence that whoever goes on from here needs most"
+    )
+
+
+def _stated(picks: Sequence[Pick]) -> Sequence[Pick]:
+    """The sentences that state something; all of them where each is open."""
+    return [pick for pick in picks if not pick.is_open] or picks
+
+
+def _finding(pick: Pick) -> dict[str, Any]:
+    text = {"type": "string", "const": pick.text}
+    if not pick.lines:
+        return _object({"text": text})
+    return _object({"text": text, "evidence": _array(_choice([shown(line) for line in pick.lines]), 1, 1)})
+
+
+def _choice(texts: Sequence[str]) -> dict[str, Any]:
+    return {"type": "string", "enum": list(texts)}
+
+
+def _array(items: dict[str, Any], least: int, most: int) -> dict[str, Any]:
+    return {"type": "array", "items": items, "minItems": least, "maxItems": most}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
