@@ -23,6 +23,7 @@ from slate_lab.records import Action, Call, Episode, Event, Fact, Limits, Thread
 from slate_lab.routing.policy import Grant, Policy
 from slate_lab.routing.shelf import Shelf
 from slate_lab.store import Store
+from slate_lab.weave.admission import room_of
 from slate_lab.weave.conclude import interrupted
 from slate_lab.weave.dispatch import Dispatcher
 from slate_lab.weave.handle import Handle
@@ -294,7 +295,7 @@ class Lab:
 
     def status(self) -> dict[str, Any]:
         """Where the lab stands: project, store, default model, permits, queue, spend, warnings."""
-        spent, default = self.store.calls.spent_nusd(), self._default()
+        spent, default = self.store.calls.spent_nusd(), self._grant(None)
         return {
             "project": self.root.name,
             "store": str(self.store.path),
@@ -322,7 +323,10 @@ class Lab:
         """The weave: threads as lanes, episodes as knots, references as edges."""
         from slate_lab.jupyter.graph import WeaveGraph
 
-        return WeaveGraph(self.threads(), self.episodes())
+        graph = WeaveGraph(self.threads(), self.episodes())
+        if self.live():
+            graph.follow(lambda: (self.threads(), self.episodes()))
+        return graph
 
     def budget(self, id: str | None = None) -> BudgetBar:
         """The brief of a thread (default the newest) by source, against its model's window."""
@@ -331,7 +335,8 @@ class Lab:
         thread = self._require_thread(thread_of(id)) if id else next(reversed(self.threads()), None)
         if thread is None:
             raise LabError("no thread has run yet: dispatch one first", code="no_thread")
-        return BudgetBar(list(thread.brief), thread.window, label=f"{thread.id} {thread.label}")
+        reserved = None if thread.window is None else self._reserved(thread)
+        return BudgetBar(list(thread.brief), thread.window, reserved, label=f"{thread.id} {thread.label}")
 
     def board(self) -> CostBoard:
         """Spend by thread, model and kind."""
@@ -349,16 +354,23 @@ class Lab:
             raise LabError(f"there is no thread {id!r}: {hint}", code="unknown_thread")
         return thread
 
+    def _reserved(self, thread: Thread) -> int | None:
+        """Tokens kept for one answer on the route the thread was granted, if that route still stands."""
+        grants = (self._grant(thread.logical), self._grant(None))
+        route = f"{thread.provider}/{thread.model}"
+        return next((room_of(g)[1] for g in grants if g and str(g.route) == route), None)
+
     def _warm(self) -> None:
         """Load what the first dispatch needs, off the loop."""
         tokens.warm()
-        grant = self._default()
+        grant = self._grant(None)
         if grant and grant.provider.protocol not in ("local", "scripted"):
             PriceBook.warm()
 
-    def _default(self) -> Grant | None:
+    def _grant(self, logical: str | None) -> Grant | None:
+        """The route a name has now, None if it has none."""
         try:
-            return self._shelf.grant(None)
+            return self._shelf.grant(logical)
         except LabError:
             return None
 

@@ -18,7 +18,7 @@ from slate_lab.weave.brief import Brief, BriefTooLarge, build
 from slate_lab.weave.tools import READ_ONLY, Tool
 from slate_lab.weave.types import ThreadType
 
-__all__ = ["MAX_CONTEXT", "Admitted", "Grounds", "admit", "write_brief"]
+__all__ = ["MAX_CONTEXT", "Admitted", "Grounds", "admit", "room_of", "write_brief"]
 
 MAX_CONTEXT = 32
 """Context ids of one action."""
@@ -117,7 +117,7 @@ def admit(action: Action, grounds: Grounds) -> Admitted:
     tools = _tools(action, kind, grant, grounds, problems)
     if problems or kind is None or grant is None:
         raise DispatchError(problems)
-    room, reserved = _room(grant)
+    room, reserved = room_of(grant)
     admitted = Admitted(
         action=action,
         kind=kind,
@@ -240,7 +240,8 @@ def _tools(
     return {n: grounds.tools[n] for n in names if n in grounds.tools}
 
 
-def _room(grant: Grant) -> tuple[int | None, int | None]:
+def room_of(grant: Grant) -> tuple[int | None, int | None]:
+    """Tokens that a prompt may take on a route, and tokens kept for one answer; None where they are unknown."""
     window, most = grant.capabilities.window, grant.capabilities.max_output
     if window is None:
         return None, most

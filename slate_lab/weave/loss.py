@@ -29,9 +29,9 @@ LISTED = 40
 _MARKS = str.maketrans(dict.fromkeys("\"'`()[]{}<>;|=*!?\\", " "))
 _TAIL, _HEAD = ".,:-+~#$/_", "#$+,:~≈±"
 _WIDE = re.compile("[“”‘’«»…„→·]")
-_NUMBER = re.compile(r"-?v?(\d+(?:[.,]\d+)*)(?:%|[^\W\d_]{0,4}%?)", re.IGNORECASE)
+_NUMBER = re.compile(r"-?[vV]?([0-9]+(?:[.,][0-9]+)*)[^\W\d_]{0,4}%?")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_RUN = re.compile(r"\d+(?:[.,]\d+)*")
+_RUN = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 _CLOCK = re.compile(r"(?:\d{4}-\d\d-\d\d[T_]?)?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?")
 _NAME = re.compile(r"\d|--?[^\W\d_]|[^\W_]_\w|[a-z][A-Z]|[^\W\d_]{2}\.[^\W\d_]{2}|\w@\w")
 _CODE = re.compile(r"`([^`\n]{1,80})`")
@@ -141,9 +141,13 @@ def _index(text: str) -> dict[str, str]:
     """Key to spelling of every identifier of a text, in order."""
     index: dict[str, str] = {}
     for word in _words(text):
-        if not (word.isalpha() and (word.islower() or word.istitle() or word.isupper())):
-            for key, shown in _identifiers(word):
-                index.setdefault(key, shown)
+        if word.isalpha() and (word.islower() or word.istitle() or word.isupper()):
+            continue
+        if word.isdecimal():
+            index.setdefault(word, word)
+            continue
+        for key, shown in _identifiers(word):
+            index.setdefault(key, shown)
     return index
 
 
@@ -182,7 +186,7 @@ def _is_path(word: str) -> bool:
 
 def _number(word: str) -> str | None:
     """The value of a word that is a number, a version or a number with its unit; None if it is something else."""
-    match = _NUMBER.fullmatch(word)
+    match = _NUMBER.fullmatch(word) if word[0] in "0123456789-vV" else None
     if not match:
         return None
     value = match[1]

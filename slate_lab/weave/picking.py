@@ -72,9 +72,10 @@ def pick_schema(picks: Sequence[Pick]) -> dict[str, Any]:
 
 def pick_wording(picks: Sequence[Pick]) -> str:
     """The instructions that end the prompt."""
+    most = min(FINDINGS, len(_stated(picks)))
     return (
         "Write the record of this action as one JSON object, with sentences of the answer:\n"
-        f"- key_findings: the {min(FINDINGS, len(_stated(picks)))} sentences that answer the task, the most important first; "
+        f"- key_findings: the {most} sentences that answer the task, the most important first; "
         "text: the sentence, evidence: the line of the facts that proves it\n"
         "- open_issues: sentences that say what is unknown or unfinished; [] if there is none\n"
         "- handoff_notes: the sentence that whoever goes on from here needs most"
