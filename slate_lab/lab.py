@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -19,14 +17,16 @@ from slate_lab.models.cassette import Cassette
 from slate_lab.models.gate import Gate
 from slate_lab.models.prices import PriceBook
 from slate_lab.models.protocol import Model
-from slate_lab.records import Action, Call, Episode, Event, Fact, Limits, Thread, near, thread_of
+from slate_lab.records import Action, Call, Episode, Event, Fact, Thread, near, thread_of
 from slate_lab.routing.policy import Grant, Policy
 from slate_lab.routing.shelf import Shelf
 from slate_lab.store import Store
 from slate_lab.weave.admission import room_of
+from slate_lab.weave.brief import random_fence, seeded_fence
 from slate_lab.weave.conclude import interrupted
 from slate_lab.weave.dispatch import Dispatcher
 from slate_lab.weave.handle import Handle
+from slate_lab.weave.intake import action_of
 from slate_lab.weave.loop import LoopThread
 from slate_lab.weave.run import Runner
 from slate_lab.weave.tools.workspace import Workspace
@@ -62,7 +62,7 @@ class Lab:
         self._cassette = Cassette.open_for(config.replay, root)
         self._shelf = Shelf(self.policy, env=env, given=models, replay=self._cassette, progress=self._progress)
         self._loop = LoopThread()
-        nonce = _seeded if self._cassette else _random
+        nonce = seeded_fence if self._cassette else random_fence
         runner = Runner(
             store=store,
             gate=Gate(PriceBook.from_config(config), clock=clock),
@@ -179,7 +179,7 @@ class Lab:
         Raises:
             DispatchError: refused; every problem is listed.
         """
-        return self._dispatcher.dispatch(_action(task, **options))
+        return self._dispatcher.dispatch(action_of(task, **options))
 
     def thread(self, task: str, **options: Any) -> Episode:
         """Dispatch an action, wait, return its episode.
@@ -378,37 +378,9 @@ class Lab:
         self.starting = (text, share)
 
 
-def _action(task: str, *, context: Any = (), limits: Any = None, **options: Any) -> Action:
-    """An action from what a person writes: episodes or ids, a mapping or `Limits`, lists for tuples."""
-    ids = [context] if isinstance(context, str | Episode) else list(context)
-    if isinstance(limits, Mapping):
-        limits = Limits(**limits)
-    for name in ("slates", "tools", "after", "claims", "review_perspectives"):
-        value = options.get(name)
-        if value is not None:
-            options[name] = (value,) if isinstance(value, str) else tuple(value)
-    variables = {name: str(value) for name, value in (options.pop("variables", None) or {}).items()}
-    return Action(
-        task=task,
-        context=tuple(c.id if isinstance(c, Episode) else str(c) for c in ids),
-        limits=limits or Limits(),
-        variables=variables,
-        **{k: v for k, v in options.items() if v is not None},
-    )
-
-
 def _overrides(config: Mapping[str, Any] | None, env: Mapping[str, str]) -> dict[str, Any]:
     """What is merged over the files: `SLATE_LAB_REPLAY` sets replay.mode, so that a notebook is recorded unchanged."""
     merged = dict(config or {})
     if mode := env.get("SLATE_LAB_REPLAY"):
         merged["replay"] = {**merged.get("replay", {}), "mode": mode}
     return merged
-
-
-def _random(source: str) -> str:
-    return secrets.token_hex(6)
-
-
-def _seeded(source: str) -> str:
-    """While recording and replaying, fences are the same each time."""
-    return sha256(f"fence {source}".encode()).hexdigest()[:12]

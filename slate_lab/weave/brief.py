@@ -6,8 +6,10 @@ in a fence with a nonce and labelled as data with where it came from; text insid
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -18,7 +20,7 @@ from slate_lab.records import Action, Episode, Message, ToolSpec
 from slate_lab.weave.render import render_for_model, sanitize_line
 from slate_lab.weave.types import ThreadType
 
-__all__ = ["PREAMBLE", "Brief", "BriefTooLarge", "build"]
+__all__ = ["PREAMBLE", "Brief", "BriefTooLarge", "build", "random_fence", "seeded_fence"]
 
 PREAMBLE = """\
 You are a worker. You do one bounded action, then you stop. Work only with the tools you are given, inside the
@@ -147,3 +149,13 @@ def _stable(text: str) -> int:
 @lru_cache(maxsize=256)
 def _schemas(encoded: tuple[bytes, ...]) -> int:
     return sum(tokens.count(e.decode()) for e in encoded)
+
+
+def random_fence(source: str) -> str:
+    """A fence word that text inside the fence cannot know."""
+    return secrets.token_hex(6)
+
+
+def seeded_fence(source: str) -> str:
+    """The same word for a source each time: while recording and replaying, prompts must not change."""
+    return sha256(f"fence {source}".encode()).hexdigest()[:12]
