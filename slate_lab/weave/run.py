@@ -11,13 +11,15 @@ import traceback
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from slate_lab.config import LabConfig
 from slate_lab.errors import DispatchError, LabError, LimitExceeded
 from slate_lab.models.gate import Gate
 from slate_lab.models.protocol import Model
 from slate_lab.records import Episode, Reply, Request, episode_id
 from slate_lab.routing.policy import Grant
-from slate_lab.store import Store
+from slate_lab.store import Store, seal
 from slate_lab.weave.admission import write_brief
 from slate_lab.weave.ask import Asker
 from slate_lab.weave.conclude import conclude
@@ -235,7 +237,7 @@ class Runner:
             detail = f"{job.id}: {settlement.detail}"
             job.future.set_exception(DispatchError.of(settlement.code or "cancelled", detail))
         else:
-            job.future.set_result(self._store.episodes.get(episode.id) or episode)
+            job.future.set_result(replace(seal(episode), facts=self._store.episodes.facts(job.id)))
 
     def _fail(self, job: Job, error: Exception) -> None:
         """Settle a job whose ground gave way: no episode, and both reasons if the store refuses too."""
