@@ -188,7 +188,8 @@ def _sections(answer: Answer, plan: Plan) -> Sections | Rejection:
         return Rejection("invalid", "actions_taken is missing")
     intent = plan.intent or _whole(answer.intent or "", bounds.line_chars)
     actions = _items(answer.actions_taken or (), bounds) if bounds.actions else plan.actions
-    findings, dropped = _findings(answer.key_findings, plan)
+    found = answer.key_findings
+    findings, dropped = _findings(found.values() if isinstance(found, dict) else found, plan)
     handoff = clean_block(answer.handoff_notes).strip()
     if not intent:
         return Rejection("invalid", "intent is missing or blank")

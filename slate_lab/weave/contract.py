@@ -78,7 +78,7 @@ class FindingAnswer(Struct, frozen=True):
 class Answer(Struct, frozen=True):
     """A record as a model writes it; other keys are ignored, and what was not asked is None."""
 
-    key_findings: list[FindingAnswer]
+    key_findings: list[FindingAnswer] | dict[str, FindingAnswer]
     open_issues: list[str]
     handoff_notes: str
     intent: str | None = None

@@ -7,6 +7,7 @@ task and the tool calls, by code. Nothing can be invented, and the answer is sho
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -57,13 +58,17 @@ def picks_of(seen: Sequence[Seen], final: str) -> tuple[Pick, ...]:
 
 
 def pick_schema(picks: Sequence[Pick]) -> dict[str, Any]:
-    """The JSON Schema: findings are sentences with their own lines, open issues and handoff are sentences."""
+    """The JSON Schema: findings are sentences with their own lines, open issues and handoff are sentences.
+
+    The findings are properties `1`, `2`, `3`, each with its own share of the answer: a small model given one list to
+    choose from takes the same sentence three times.
+    """
     stated, issues = _stated(picks), [pick.text for pick in picks if pick.is_open]
     texts = [pick.text for pick in stated]
-    least = min(FINDINGS, len(stated))
+    shares = {str(n): _one_of([_finding(pick) for pick in share]) for n, share in enumerate(_shares(stated), 1)}
     return _object(
         {
-            "key_findings": _array({"anyOf": [_finding(pick) for pick in stated]}, least, FINDINGS),
+            "key_findings": _object(shares),
             "open_issues": _array(_choice(issues or texts), min(1, len(issues)), min(2, len(issues))),
             "handoff_notes": _choice(texts),
         }
@@ -72,14 +77,24 @@ def pick_schema(picks: Sequence[Pick]) -> dict[str, Any]:
 
 def pick_wording(picks: Sequence[Pick]) -> str:
     """The instructions that end the prompt."""
-    most = min(FINDINGS, len(_stated(picks)))
     return (
         "Write the record of this action as one JSON object, with sentences of the answer:\n"
-        f"- key_findings: the {most} sentences that answer the task, the most important first; "
-        "text: the sentence, evidence: the line of the facts that proves it\n"
+        f"- key_findings: {len(_shares(_stated(picks)))}, numbered; text: a sentence that answers the task, evidence: "
+        "the line of the facts that proves it\n"
         "- open_issues: sentences that say what is unknown or unfinished; [] if there is none\n"
         "- handoff_notes: the sentence that whoever goes on from here needs most"
     )
+
+
+def _shares(stated: Sequence[Pick]) -> list[Sequence[Pick]]:
+    """The sentences in order, dealt into at most three even shares."""
+    count = min(FINDINGS, len(stated))
+    cuts = [round(i * len(stated) / count) for i in range(count + 1)]
+    return [stated[a:b] for a, b in itertools.pairwise(cuts)]
+
+
+def _one_of(schemas: list[dict[str, Any]]) -> dict[str, Any]:
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
 def _stated(picks: Sequence[Pick]) -> Sequence[Pick]:
