@@ -42,6 +42,8 @@ SMALL_WINDOW = 32_768
 MARGIN = 200
 LINE_TOKENS = 60
 REPAIR_CHARS = 2_000
+EVIDENCE = 3
+"""The most lines one finding keeps."""
 TRIES = 40
 
 Reason = Literal["tool_call", "empty", "cut", "filtered", "not_json", "invalid"]
@@ -235,7 +237,7 @@ def _findings(answers: Iterable[FindingAnswer], plan: Plan) -> tuple[tuple[Findi
                 dropped += 1
             else:
                 lines[evidence] = None
-    findings = tuple(Finding(text=text, evidence=tuple(lines)) for text, lines in found.items())
+    findings = tuple(Finding(text=text, evidence=tuple(lines)[:EVIDENCE]) for text, lines in found.items())
     return findings[: plan.bounds.findings], dropped
 
 

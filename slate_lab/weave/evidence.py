@@ -28,6 +28,8 @@ LINE_CHARS = 200
 """A longer line is offered in pieces of at most this many characters, cut between words."""
 MIN_CHARS = 4
 """A shorter line (a bracket, a rule) is no evidence."""
+WORD_CHARS = 3
+"""A shorter word says nothing, unless it is a number or an identifier."""
 PIECES = 40
 """The most pieces of one line."""
 
@@ -69,7 +71,7 @@ def choose(
         task: what was asked.
         limit: the most lines.
         about: one sentence of the last message to find lines for, instead of all of it; lines that share no word
-            with it are then left out, unless none does.
+            with it, or much less than the best one does, are then left out.
     """
     lines = _candidates(seen, final)
     held = Counter(word for line in lines for word in line.words)
@@ -82,7 +84,9 @@ def choose(
             first.setdefault(lines[i].evidence.fact, i)
     spread = sorted(first.values(), reverse=True)[: limit // 2]
     if about is not None:
-        spread, ranked = [], [i for i in ranked if lines[i].words.keys() & answer.keys()] or ranked
+        best = scores[ranked[0]] if ranked else 0.0
+        near = [i for i in ranked if lines[i].words.keys() & answer.keys() and scores[i] > best / 2]
+        spread, ranked = [], near
     kept = sorted(list(dict.fromkeys([*spread, *ranked]))[:limit])
     return tuple(lines[i].evidence for i in kept)
 
@@ -143,7 +147,8 @@ def _cut(text: str) -> int:
 
 def _words(text: str) -> dict[str, bool]:
     """The words of a text without regard to case, and whether each is a number or an identifier."""
-    return {word.casefold(): _MARKED.search(word) is not None for word in _WORD.findall(text)}
+    found = ((word, _MARKED.search(word) is not None) for word in _WORD.findall(text))
+    return {word.casefold(): marked for word, marked in found if marked or len(word) >= WORD_CHARS}
 
 
 def _score(line: _Line, held: Counter[str], answer: dict[str, bool], asked: dict[str, bool]) -> float:

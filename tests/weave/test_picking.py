@@ -36,6 +36,12 @@ def test_the_evidence_offered_for_a_sentence_shares_its_words(sentence: str, lin
     assert len(pick.lines) <= 2
 
 
+def test_a_sentence_that_no_line_supports_has_no_evidence():
+    """Nothing is pointed at rather than anything."""
+    said = picked("Perhaps rewriting everything helps.")
+    assert said == {"1": {"text": "Perhaps rewriting everything helps."}}
+
+
 def test_findings_are_different_sentences_dealt_over_the_answer():
     """Each finding has its own share of the answer, so none is told twice."""
     final = "One is 1. Two is 2. Three is 3. Four is 4. Five is 5."
