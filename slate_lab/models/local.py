@@ -20,7 +20,7 @@ import platformdirs
 
 from slate_lab.config import ProviderSpec
 from slate_lab.errors import ModelError
-from slate_lab.models.local_calls import CallStream, plan_tool_request, with_tool_calls
+from slate_lab.models.local_calls import CallStream, plan_request, with_tool_calls
 from slate_lab.models.local_catalog import BARE_CALLS, DEFAULT, find_known
 from slate_lab.models.local_server import (
     SERVE,
@@ -67,6 +67,8 @@ class LocalTransport(httpx.AsyncBaseTransport):
         self._spec, self._inner, self._model_id, self._progress = spec, inner, model_id, progress
         self._cache = cache or platformdirs.user_cache_path("slate_lab")
         self._env, self._command = env, command
+        known = find_known(Path(_weights_name(spec, model_id)).name)
+        self._looks = known.looks if known else None
         self._stop = threading.Event()
         self._joining: asyncio.Task[Joined] | None = None
 
@@ -144,8 +146,8 @@ class LocalTransport(httpx.AsyncBaseTransport):
             httpx.Request(
                 request.method,
                 f"http://127.0.0.1:{joined.state.port}/v1/{request.url.path.rpartition('/v1/')[2].lstrip('/')}",
-                headers={**headers, "authorization": f"Bearer {joined.state.key}"},
-                content=msgspec.json.encode(plan_tool_request(asked)) if asked else body,
+                headers={**headers, "authorization": f"Bearer {joined.state.key}", "connection": "close"},
+                content=msgspec.json.encode(plan_request(asked, looks=self._looks)) if asked else body,
                 extensions=request.extensions,
             )
         )
@@ -164,7 +166,8 @@ class LocalTransport(httpx.AsyncBaseTransport):
         )
 
 
-_OWN_HEADERS = ("authorization", "host", "content-length", "transfer-encoding")
+_OWN_HEADERS = ("authorization", "connection", "host", "content-length", "transfer-encoding")
+"""Replaced on the way; a connection is never used twice, as the server closes idle ones just when they are reused."""
 
 
 class _Body(httpx.AsyncByteStream):
@@ -218,7 +221,7 @@ def describe_local(
         `model`, `file`, `source`, `sha256`, `bytes`, `context`, `template`, `licence`, `note`.
     """
     name = _weights_name(spec, model_id)
-    known = find_known(name)
+    known = find_known(Path(name).name)
     weights = find_weights(name, cache=(cache or platformdirs.user_cache_path("slate_lab")) / "models", env=env)
     return {
         "model": known.name if known else Path(name).stem,

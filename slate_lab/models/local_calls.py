@@ -1,17 +1,17 @@
-"""Tool calls of the embedded model, made on the lab's side of the wire. Pure.
+"""Tool calls and schemas of the embedded model, made on the lab's side of the wire. Pure.
 
-In: the body of a chat request that offers tools, and what the server answers. Out: a body the server's template
+In: the body of a chat request, and what the server answers. Out: a body the server's template
 understands, and an answer with `tool_calls` in it. Called by the local transport.
 
 Small models drop the marks that llama.cpp's parsers look for, and those then answer with an error. So the server only
 writes text: held by a grammar to either one bare JSON object that fits a tool, or plain text; the object becomes a
-tool call here, in streams too.
+tool call here, in streams too. A JSON Schema becomes a grammar in the same way.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -19,8 +19,9 @@ from msgspec import Struct
 
 from slate_lab.models.sse import Event, SseDecoder
 
-__all__ = ["BareCall", "CallStream", "call_grammar", "plan_tool_request", "read_bare_calls", "with_tool_calls"]
+__all__ = ["BareCall", "CallStream", "call_grammar", "plan_request", "read_bare_calls", "with_tool_calls"]
 
+_REPLACED = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -31,38 +32,73 @@ class BareCall(Struct, frozen=True):
     arguments: str
 
 
-def plan_tool_request(body: Mapping[str, Any], *, grammar: bool = True) -> dict[str, Any]:
-    """The body as the server gets it: tools go to its template as `offered`, and to a grammar.
+def plan_request(body: Mapping[str, Any], *, looks: int | None = None) -> dict[str, Any]:
+    """The body as the server gets it: tools go to its template as `offered`, tools and a JSON Schema to a grammar.
 
-    A body without tools, or with `tool_choice: none`, keeps everything but those two.
+    Args:
+        body: a chat request.
+        looks: rounds of tools that went well after which the answer must be text, and no tool is named any more; None
+            is no such end.
     """
-    planned = {k: v for k, v in body.items() if k not in ("tools", "tool_choice", "parallel_tool_calls")}
+    planned = {k: v for k, v in body.items() if k not in _REPLACED}
+    form = body.get("response_format") or {}
+    if form.get("type") in ("json_object", "json_schema"):
+        schema = (form.get("json_schema") or {}).get("schema") or {"type": "object"}
+        return {**planned, "grammar": f"%llguidance {{}}\nstart: {_json(schema)}"}
     tools = [t["function"] for t in body.get("tools") or ()] if body.get("tool_choice") != "none" else []
     if not tools:
         return planned
+    rounds = _good_rounds(body.get("messages") or ())
+    if looks is not None and rounds >= looks:
+        return {**planned, "grammar": call_grammar([])}
+    tools = tools if rounds else [_plain(tool) for tool in tools]
     given = planned.get("chat_template_kwargs") or {}
     planned["chat_template_kwargs"] = {**given, "offered": [_shown(tool) for tool in tools]}
-    if grammar and "response_format" not in planned:
-        planned["grammar"] = call_grammar(tools, required=body.get("tool_choice") == "required")
-    return planned
+    return {**planned, "grammar": call_grammar(tools, text=body.get("tool_choice") != "required")}
+
+
+def _json(schema: Mapping[str, Any]) -> str:
+    """A rule for JSON that fits a schema, with no more space in it than models are used to."""
+    tight = {**schema, "x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}}
+    return "%json " + json.dumps(tight, separators=(",", ":"))
+
+
+def _good_rounds(messages: Iterable[Mapping[str, Any]]) -> int:
+    """How many times tools were called and at least one of them did not fail."""
+    rounds, open_round = 0, False
+    for message in messages:
+        if message.get("role") == "assistant":
+            open_round = bool(message.get("tool_calls"))
+        elif message.get("role") == "tool" and open_round and not str(message.get("content", "")).startswith("error:"):
+            rounds, open_round = rounds + 1, False
+    return rounds
+
+
+def _plain(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool without its optional numbers and switches: small models fill in all they see, and wrongly."""
+    parameters = dict(tool.get("parameters") or {"type": "object"})
+    required = set(parameters.get("required") or ())
+    parameters["properties"] = {
+        name: schema
+        for name, schema in (parameters.get("properties") or {}).items()
+        if name in required or schema.get("type") not in ("integer", "number", "boolean")
+    }
+    return {**tool, "parameters": parameters}
 
 
 def _shown(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool in the form its call has; without optional numbers and switches: small models fill in all they see."""
-    parameters = tool.get("parameters") or {}
-    required = set(parameters.get("required") or ())
-    arguments = {}
-    for name, schema in (parameters.get("properties") or {}).items():
-        kind = schema.get("type")
-        if name not in required and kind in ("integer", "number", "boolean"):
-            continue
-        note = schema.get("description") or kind or "any"
-        arguments[name] = note if name in required else f"{note} (optional)"
-    return {"name": tool["name"], "description": tool.get("description", ""), "arguments": arguments}
+    """A tool as the template lists it."""
+    parameters = _plain(tool)["parameters"]
+    arguments = {
+        name: {key: schema[key] for key in ("type", "description") if key in schema}
+        for name, schema in parameters["properties"].items()
+    }
+    listed = {"type": "object", "properties": arguments, "required": list(parameters.get("required") or ())}
+    return {"name": tool["name"], "description": tool.get("description", ""), "parameters": listed}
 
 
-def call_grammar(tools: list[Mapping[str, Any]], *, required: bool = False) -> str:
-    """A grammar (of llguidance) for one call that fits its tool's schema or, unless `required`, for plain text.
+def call_grammar(tools: Iterable[Mapping[str, Any]], *, text: bool = True) -> str:
+    """A grammar (of llguidance) for one call that fits its tool's schema or, with `text`, for plain text.
 
     Plain text is what begins with neither a brace, nor a fence, nor a tag.
     """
@@ -75,9 +111,12 @@ def call_grammar(tools: list[Mapping[str, Any]], *, required: bool = False) -> s
         }
         for t in tools
     ]
-    schema = json.dumps({"anyOf": calls}, separators=(",", ":"))
-    rules = ["%llguidance {}", f"start: {'call' if required else 'call | text'}", f"call: %json {schema}"]
-    return "\n".join(rules if required else [*rules, r"text: /[^{`<\s](.|\n)*/"])
+    rules = {}
+    if calls:
+        rules["call"] = _json({"anyOf": calls})
+    if text or not calls:
+        rules["text"] = r"/[^{`<\s](.|\n)*/"
+    return "\n".join(["%llguidance {}", f"start: {' | '.join(rules)}", *(f"{k}: {v}" for k, v in rules.items())])
 
 
 def read_bare_calls(text: str) -> list[BareCall]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slate_lab.models.local_calls import CallStream, call_grammar, plan_tool_request, read_bare_calls, with_tool_calls
+from slate_lab.models.local_calls import CallStream, call_grammar, plan_request, read_bare_calls, with_tool_calls
 from slate_lab.models.sse import SseDecoder
 
 READ = {
@@ -66,7 +66,7 @@ def test_a_text_of_bare_objects_is_calls_and_nothing_else_is(
 
 def test_tools_go_to_the_template_and_the_grammar() -> None:
     """The server's own tool parser stays out of it: `tools` is gone, everything else is as it was."""
-    planned = plan_tool_request({**BODY, "tool_choice": "auto"})
+    planned = plan_request({**BODY, "tool_choice": "auto"})
     assert "tools" not in planned
     assert "tool_choice" not in planned
     offered = planned["chat_template_kwargs"]["offered"]
@@ -77,16 +77,65 @@ def test_tools_go_to_the_template_and_the_grammar() -> None:
 
 
 def test_a_request_without_tools_is_left_alone() -> None:
-    """Plain chats and schema requests reach the server as they were asked."""
-    plain = {"messages": [], "response_format": {"type": "json_schema"}}
-    assert plan_tool_request(plain) == plain
-    assert plan_tool_request({**BODY, "tool_choice": "none"}) == {k: BODY[k] for k in ("model", "messages", "stream")}
-    assert "grammar" not in plan_tool_request({**BODY, "response_format": {}})
+    """Plain chats reach the server as they were asked."""
+    plain = {"messages": [], "temperature": 0}
+    assert plan_request(plain) == plain
+    assert plan_request({**BODY, "tool_choice": "none"}) == {k: BODY[k] for k in ("model", "messages", "stream")}
+
+
+@pytest.mark.parametrize(
+    ("form", "rule"),
+    [
+        ({"type": "json_schema", "json_schema": {"schema": {"type": "array"}}}, '{"type":"array",'),
+        ({"type": "json_object"}, '{"type":"object",'),
+    ],
+    ids=["a schema", "any object"],
+)
+def test_a_schema_becomes_a_grammar(form: dict[str, Any], rule: str) -> None:
+    """The answer is held to the schema whatever is offered beside it."""
+    planned = plan_request({**BODY, "response_format": form})
+    assert planned["grammar"].startswith(f"%llguidance {{}}\nstart: %json {rule}")
+    assert "response_format" not in planned
 
 
 def test_required_leaves_no_room_for_text() -> None:
-    """`tool_choice: required` has a grammar of calls only."""
-    assert "text" not in call_grammar([READ], required=True).splitlines()[1]
+    """`tool_choice: required` has a grammar of calls only, and a spent look one of text only."""
+    assert call_grammar([READ], text=False).splitlines()[1] == "start: call"
+    assert call_grammar([]).splitlines()[1] == "start: text"
+
+
+def turns(*results: str) -> list[dict[str, Any]]:
+    """A conversation with one round of tools for each result."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "look"}]
+    for result in results:
+        messages += [{"role": "assistant", "tool_calls": [{}]}, {"role": "tool", "content": result}]
+    return messages
+
+
+@pytest.mark.parametrize(
+    ("results", "looks", "start"),
+    [
+        ((), 1, "call | text"),
+        (("error: no such file",), 1, "call | text"),
+        (("line",), 1, "text"),
+        (("line",), 2, "call | text"),
+        (("line", "line"), None, "call | text"),
+    ],
+    ids=["nothing seen", "a failed look does not count", "one look is spent", "one is left", "no end"],
+)
+def test_a_model_that_does_not_stop_looking_must_answer(
+    results: tuple[str, ...], looks: int | None, start: str
+) -> None:
+    """After `looks` good rounds only text is possible, and the prompt names no tool that could be imitated."""
+    planned = plan_request({**BODY, "messages": turns(*results)}, looks=looks)
+    assert planned["grammar"].splitlines()[1] == f"start: {start}"
+    assert ("chat_template_kwargs" in planned) == ("call" in start)
+
+
+def test_optional_numbers_become_possible_after_the_first_look() -> None:
+    """At first a file is read from its beginning; a result that says how to read on can be followed."""
+    assert "offset" not in plan_request(BODY)["grammar"]
+    assert "offset" in plan_request({**BODY, "messages": turns("line")})["grammar"]
 
 
 def events(*pieces: str, finish: str | None = "stop") -> bytes:
