@@ -29,8 +29,9 @@ FINDINGS = 3
 
 _END = re.compile(r"(?<=[.!?])\s+")
 _OPEN = re.compile(
-    r"\b(?:open|unknown|unclear|unconfirmed|cannot|can't|could not|couldn't|not (?:yet|in|known|found)|still|remains?"
-    r"|todo|suspected|to be confirmed|may be|might)\b",
+    r"^open\b|\bopen (?:question|issue|point)|\b(?:unknown|unclear|unconfirmed|suspected|cannot|can't|todo|may be|might)\b"
+    r"|\bcould(?: not|n't) |\bnot (?:yet|in|known|found)\b|\bto be confirmed\b"
+    r"|\bremains? (?:open|to be|unknown|unclear)|\bstill (?:open|to be|unknown|unclear|missing|ha(?:s|ve) to)",
     re.IGNORECASE,
 )
 
@@ -98,8 +99,8 @@ def _one_of(schemas: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _stated(picks: Sequence[Pick]) -> Sequence[Pick]:
-    """The sentences that state something; all of them where each is open."""
-    return [pick for pick in picks if not pick.is_open] or picks
+    """The sentences that state something: the first, which answers the task, and those that leave nothing open."""
+    return [pick for i, pick in enumerate(picks) if i == 0 or not pick.is_open]
 
 
 def _finding(pick: Pick) -> dict[str, Any]:
