@@ -29,7 +29,8 @@ FINDINGS = 3
 
 _END = re.compile(r"(?<=[.!?])\s+")
 _OPEN = re.compile(
-    r"^open\b|\bopen (?:question|issue|point)|\b(?:unknown|unclear|unconfirmed|suspected|cannot|can't|todo|may be|might)\b"
+    r"^open\b|\bopen (?:question|issue|point)"
+    r"|\b(?:unknown|unclear|unconfirmed|suspected|cannot|can't|todo|may be|might)\b"
     r"|\bcould(?: not|n't) |\bnot (?:yet|in|known|found)\b|\bto be confirmed\b"
     r"|\bremains? (?:open|to be|unknown|unclear)|\bstill (?:open|to be|unknown|unclear|missing|ha(?:s|ve) to)",
     re.IGNORECASE,
