@@ -4,11 +4,11 @@ In: the facts (the part a model gets to see). Out: a capped list of `Evidence`, 
 what a model wrote to the pointer it meant. A small model quotes wrongly but chooses well, so it is only ever asked to
 choose. Pure; called by `compress`.
 
-How lines are scored. Words are weighed by how few candidate lines hold them; a word that the final answer repeats
-counts in full, one of the task by half, and numbers and identifiers (anything with a digit, a slash, an underscore or
-inner capitals) twice; case makes no difference. Each fact keeps its best line first (the newest facts when there are many), then the best lines
-of all fill the rest. Equal scores: the earlier line. The worker's own words stand behind tool results, and its final
-answer is evidence only where no tool ran.
+How lines are scored. Words are weighed by how few candidate lines hold them, without regard to case; a word that the
+final answer repeats counts in full, one of the task by half, and numbers and identifiers (anything with a digit, a
+slash, an underscore or inner capitals) twice. Each fact keeps its best line first (the newest facts when there are
+many), then the best lines of all fill the rest. Equal scores: the earlier line. The worker's own words stand behind
+tool results, and its final answer is evidence only where no tool ran.
 """
 
 from __future__ import annotations
