@@ -31,6 +31,7 @@ def refresh(notebook: Path, *, record: bool) -> None:
     replies.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as out:
         if record:
+            replies.unlink(missing_ok=True)
             run_notebook(notebook, out=Path(out), line=print, env={"SLATE_LAB_REPLAY": "record"})
         run_notebook(notebook, out=Path(out), line=print, env={"SLATE_LAB_REPLAY": "replay"})
         done = still(nbformat.read(Path(out) / notebook.name, as_version=4))
