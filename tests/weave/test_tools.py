@@ -170,3 +170,10 @@ def test_every_tool_has_a_schema_a_model_can_read():
         assert tool.spec.parameters["type"] == "object"
         assert tool.spec.parameters["additionalProperties"] is False
         assert all(p["description"] for p in tool.spec.parameters["properties"].values())
+
+
+def test_no_description_holds_words_a_small_model_would_copy_as_an_argument():
+    """Neither an example path nor the word default: small models send them back as the argument."""
+    for tool in BUILT_IN.values():
+        notes = [p["description"] for p in tool.spec.parameters["properties"].values()]
+        assert not [note for note in notes if "default" in note or "/" in note]

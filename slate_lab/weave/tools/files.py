@@ -24,7 +24,7 @@ def read(kit: Kit, path: str, offset: int = 1, limit: int = 400) -> str:
     """Read a text file. Returns its lines; says where to go on if there are more.
 
     Args:
-        path: file in the workspace, like notes/a.md
+        path: file in the workspace
         offset: first line, counted from 1
         limit: most lines to return
     """
@@ -52,7 +52,7 @@ def grep(kit: Kit, pattern: str, path: str = ".", ignore_case: bool = False) -> 
 
     Args:
         pattern: regular expression
-        path: file or folder to search, default the whole workspace
+        path: file or folder to search
         ignore_case: also match other letter case
     """
     try:
@@ -81,7 +81,7 @@ def find(kit: Kit, name: str = "*", path: str = ".") -> str:
 
     Args:
         name: file name or pattern like *.md
-        path: folder to look in, default the whole workspace
+        path: folder to look in
     """
     files = [str(f) for f in kit.workspace.walk(path) if fnmatch.fnmatch(f.name, name) or fnmatch.fnmatch(str(f), name)]
     if not files:
@@ -94,7 +94,7 @@ def ls(kit: Kit, path: str = ".") -> str:
     """List a folder. Folders end in a slash, files show their size in bytes.
 
     Args:
-        path: folder, default the workspace itself
+        path: folder
     """
     names = [f"{name}/" if folder else f"{name} ({size} bytes)" for name, folder, size in kit.workspace.entries(path)]
     more = [f"({len(names) - MAX_LINES} more)"] if len(names) > MAX_LINES else []

@@ -48,7 +48,7 @@ class Workspace:
             ToolFailed: the path is empty, has control characters, leads outside, or names the lab's own store.
         """
         if any(unicodedata.category(c) == "Cc" for c in path):
-            raise ToolFailed(f"the path {path!r} has control characters: give a plain path like notes/a.md")
+            raise ToolFailed(f"the path {path!r} has control characters: give a plain path")
         given = Path(path or ".")
         joined = given if given.is_absolute() else self.root / given
         try:
