@@ -130,7 +130,7 @@ class _Read:
         """Integers, 0 where there is none, and where that is."""
         if source not in self._numbers:
             found = self._values[source].copy()
-            absent = np.fromiter((v is None for v in found), dtype=bool, count=len(found))
+            absent: Absent = pd.isna(found)
             found[absent] = 0
             self._numbers[source] = found.astype("int64"), absent
         return self._numbers[source]
@@ -144,8 +144,8 @@ def _typed(column: Column, read: _Read) -> Any:
         case "text":
             return pd.array(read.cells(first), dtype="string")
         case "joined":
-            parts = zip(*(read.cells(source) for source in column.sources), strict=True)
-            return pd.array(["/".join(part) for part in parts], dtype="string")
+            left, right = read.cells(first), read.cells(others[0])
+            return pd.array(left + "/" + right, dtype="string")
         case "exact":
             return pd.array([None if n is None else _exact(n) for n in read.cells(first)], dtype="string")
         case "number":
