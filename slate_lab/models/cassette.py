@@ -13,43 +13,22 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-from msgspec import Struct
-
-from slate_lab.errors import ConfigError, ModelError, Place, Problem
+from slate_lab.errors import ConfigError, ModelError
+from slate_lab.models import tape
+from slate_lab.models.tape import VERSION, Chunk, Recording
 
 if TYPE_CHECKING:
     from slate_lab.config import ReplaySpec
 
-__all__ = ["VERSION", "Cassette", "Recording", "request_key"]
+__all__ = ["VERSION", "Cassette", "Recording", "body_of", "pack", "request_key"]
 
-VERSION = 1
 DEFAULT_FILE = "replay.jsonl"
 Mode = Literal["auto", "record", "replay"]
-Chunk = str | dict[str, str]
-
-
-class Recording(Struct, frozen=True, kw_only=True):
-    """One answer: `chunks` are texts where the bytes are UTF-8 by themselves, else `{"base64": ...}`."""
-
-    v: int = VERSION
-    key: str
-    n: int
-    route: str
-    request: dict[str, Any]
-    status: int
-    headers: dict[str, str]
-    chunks: list[Chunk]
-
-    def body(self) -> list[bytes]:
-        """The chunks as they came."""
-        return [c.encode() if isinstance(c, str) else base64.b64decode(c["base64"]) for c in self.chunks]
 
 
 def request_key(route: str, body: Any) -> str:
@@ -63,8 +42,16 @@ def pack(chunks: Sequence[bytes]) -> list[Chunk]:
     return [_packed(chunk) for chunk in chunks if chunk]
 
 
+def body_of(recording: Recording) -> list[bytes]:
+    """The chunks of a recording as they came."""
+    return [c.encode() if isinstance(c, str) else base64.b64decode(c["base64"]) for c in recording.chunks]
+
+
 class Cassette:
     """The recordings of one file.
+
+    A torn end of the file is set aside when it is opened (in mode `replay`, which never writes, it is left out), and
+    said in `warnings`.
 
     Args:
         path: the file; it need not exist.
@@ -78,7 +65,8 @@ class Cassette:
     def __init__(self, path: Path, mode: Mode) -> None:
         self.path = path
         self.mode: Mode = mode
-        self._recordings = _load(path)
+        self._warnings: list[str] = []
+        self._recordings = self._open()
         self._asked: defaultdict[str, set[int]] = defaultdict(set)
         self._fresh = False
 
@@ -109,23 +97,69 @@ class Cassette:
         """The recording that answers a request; None while recording anew."""
         return None if self.mode == "record" else self._recordings.get((key, n))
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What went wrong with the file without stopping anything, each in a sentence for people."""
+        return tuple(self._warnings)
+
     def add(self, recording: Recording) -> None:
-        """Keep a whole answer, and append it to the file."""
+        """Keep a whole answer, and append it to the file; where that fails it is kept for `save`, with a warning."""
         self._recordings[recording.key, recording.n] = recording
         self._fresh = True
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab") as file:
-            file.write(_line(recording))
+        try:
+            torn = tape.append(self.path, recording)
+        except (OSError, ConfigError) as error:
+            self._warn(f"{self.path}: an answer could not be appended ({error}); it is written when the file is saved")
+            return
+        if torn:
+            self._warn(self._torn("another process left a last line that was cut off; it was moved to"))
 
     def save(self) -> None:
-        """Write the file in order, with what other processes appended meanwhile; does nothing if nothing was added."""
+        """Write the file in order, with what other processes appended meanwhile; does nothing if nothing was added.
+
+        It never raises for the file's sake: a file that cannot be read or written stays as it is, with a warning, and
+        the recordings stay here for another `save`.
+        """
         if not self._fresh:
             return
-        merged = {**_load(self.path), **self._recordings}
-        part = self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
-        part.write_bytes(b"".join(_line(merged[at]) for at in sorted(merged)))
-        part.replace(self.path)
+        try:
+            found = tape.load(self.path)
+            if found.torn:
+                tape.mend(self.path, found)
+                self._warn(self._torn("another process left a last line that was cut off; it was moved to"))
+            merged = {**found.recordings, **self._recordings}
+            tape.write(self.path, [merged[at] for at in sorted(merged)])
+        except (OSError, ConfigError) as error:
+            self._warn(f"{self.path}: the recordings could not be put in order ({error}); the file is as it was")
+            return
         self._fresh = False
+
+    def _open(self) -> dict[tuple[str, int], Recording]:
+        found = tape.load(self.path)
+        count = f"{len(found.recordings)} recordings are kept"
+        if found.torn and self.mode == "replay":
+            self._warn(f"{self.path}: the last line is cut off and is left out; {count}")
+        elif found.torn or (found.open and self.mode != "replay"):
+            self._mend(found, count)
+        return found.recordings
+
+    def _mend(self, found: tape.Tape, count: str) -> None:
+        try:
+            tape.mend(self.path, found)
+        except OSError as error:
+            self._warn(f"{self.path}: the end of the file is torn and cannot be mended ({error}); {count}")
+            return
+        if found.torn:
+            self._warn(
+                f"{self._torn('the last line was cut off (a process ended as it wrote); it was moved to')}; {count}"
+            )
+
+    def _torn(self, what: str) -> str:
+        return f"{self.path}: {what} {tape.torn_name(self.path).name}"
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warnings:
+            self._warnings.append(text)
 
     def miss(self, route: str, body: Mapping[str, Any], key: str, n: int) -> ModelError:
         """The error of a request that has no recording: how it differs from the nearest one."""
@@ -140,38 +174,11 @@ class Cassette:
         return ModelError("replay-miss", f"{head}: the nearest recording differs at {was!r}, now {now!r}")
 
 
-def _line(recording: Recording) -> bytes:
-    return msgspec.json.encode(recording) + b"\n"
-
-
 def _packed(chunk: bytes) -> Chunk:
     try:
         return chunk.decode()
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(chunk).decode()}
-
-
-def _load(path: Path) -> dict[tuple[str, int], Recording]:
-    """The recordings of a file; a last line without its end was never completed and is left out."""
-    try:
-        *lines, _torn = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return {}
-    decoder = msgspec.json.Decoder(Recording)
-    found: dict[tuple[str, int], Recording] = {}
-    for number, line in enumerate(lines, start=1):
-        try:
-            recording = decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise _unreadable(path, number, f"this line is no recording ({error}); delete it") from error
-        if recording.v != VERSION:
-            raise _unreadable(path, number, f"this recording has version {recording.v}, not {VERSION}; record it anew")
-        found[recording.key, recording.n] = recording
-    return found
-
-
-def _unreadable(path: Path, line: int, message: str) -> ConfigError:
-    return ConfigError([Problem("bad_cassette", message, Place(file=str(path), line=line))])
 
 
 def _nearest(body: Mapping[str, Any], recordings: Sequence[Recording]) -> tuple[str, str] | None:

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from slate_lab.models.cassette import Cassette, Recording, pack, request_key
+from slate_lab.models.cassette import Cassette, Recording, body_of, pack, request_key
 from slate_lab.models.redact import HIDDEN
 
 __all__ = ["Cassette", "ReplayTransport"]
@@ -134,7 +134,7 @@ def _answer(recording: Recording, request: httpx.Request) -> httpx.Response:
     return httpx.Response(
         recording.status,
         headers=recording.headers,
-        stream=_Recorded(recording.body()),
+        stream=_Recorded(body_of(recording)),
         request=request,
         extensions={"slate_recorded": True},
     )

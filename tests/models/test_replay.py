@@ -234,7 +234,8 @@ async def test_secrets_never_reach_the_file(server: FaultServer, path: Path) -> 
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        pytest.param(b"{oops\n", r"replay\.jsonl:1: this line is no recording", id="not-json"),
+        pytest.param(b"{oops\n{}\n", r"replay\.jsonl:1: this line is no recording", id="not-json"),
+        pytest.param(b"\n{}\n", r"replay\.jsonl:2: this line is no recording", id="json-of-another-kind"),
         pytest.param(
             b'{"v":9,"key":"k","n":1,"route":"a/b","request":{},"status":200,"headers":{},"chunks":[]}\n',
             "version 9",
@@ -250,11 +251,104 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, line: bytes, says: str) -> N
         Cassette(path, "auto")
 
 
-async def test_a_torn_last_line_is_left_out(server: FaultServer, path: Path) -> None:
-    """A process that died while it appended costs its last answer, no more."""
+TORN = [
+    pytest.param(b'{"v":1,"key"', id="unterminated"),
+    pytest.param(b'{"v":1,"key"\n', id="terminated"),
+    pytest.param(b"\x00\x00\x00", id="zeros"),
+    pytest.param(b'{"v":1,"key":"caf\xc3', id="within-a-character"),
+]
+
+
+@pytest.mark.parametrize("tail", TORN)
+@pytest.mark.parametrize("mode", ["auto", "record"])
+async def test_a_torn_last_line_is_set_aside(server: FaultServer, path: Path, mode: Mode, tail: bytes) -> None:
+    """A process that died while it appended costs its last answer: the session after it, and the one after that, work.
+
+    The tail is kept beside the file, the warning names it, and what is recorded next begins a line of its own.
+    """
+    await ask(Cassette(path, "auto"), asks("a"), server.url)
+    whole = path.read_bytes()
+    path.write_bytes(whole + tail)
+    cassette = Cassette(path, mode)
+    assert cassette.count == 1
+    assert path.read_bytes() == whole
+    assert path.with_name("replay.jsonl.torn").read_bytes() == tail.rstrip(b"\n") + b"\n"
+    (warning,) = cassette.warnings
+    assert "moved to replay.jsonl.torn; 1 recordings are kept" in warning
+    await ask(cassette, asks("b"), server.url)
+    assert Cassette(path, "auto").count == 2
+    cassette.save()
+    assert (Cassette(path, "auto").count, Cassette(path, "auto").warnings) == (2, ())
+
+
+@pytest.mark.parametrize("tail", TORN)
+async def test_replay_leaves_a_torn_file_alone(server: FaultServer, path: Path, tail: bytes) -> None:
+    """Replaying never writes: the tail is left out with a warning, the file stays as it is."""
     await ask(Cassette(path, "auto"), asks(), server.url)
-    path.write_bytes(path.read_bytes() + b'{"v":1,"key"')
+    torn = path.read_bytes() + tail
+    path.write_bytes(torn)
+    cassette = Cassette(path, "replay")
+    assert (await ask(cassette, asks())).text == "hello"
+    cassette.save()
+    assert path.read_bytes() == torn
+    assert [p.name for p in path.parent.iterdir()] == ["replay.jsonl"]
+    assert "cut off and is left out; 1 recordings" in cassette.warnings[0]
+
+
+async def test_a_whole_last_line_without_its_end_is_kept(server: FaultServer, path: Path) -> None:
+    """An editor that drops the last line end costs nothing; the next recording begins a line of its own."""
+    await ask(Cassette(path, "auto"), asks("a"), server.url)
+    path.write_bytes(path.read_bytes().rstrip())
+    cassette = Cassette(path, "auto")
+    await ask(cassette, asks("b"), server.url)
+    assert (Cassette(path, "auto").count, cassette.warnings) == (2, ())
+
+
+async def test_a_line_torn_by_another_process_meanwhile(server: FaultServer, path: Path) -> None:
+    """What another process tears while this one records is set aside too, before the next answer and when saving."""
+    cassette = Cassette(path, "auto")
+    await ask(cassette, asks("a"), server.url)
+    path.write_bytes(path.read_bytes() + b'{"v":1')
+    await ask(cassette, asks("b"), server.url)
+    path.write_bytes(path.read_bytes() + b'{"v":2')
+    cassette.save()
+    assert path.with_name("replay.jsonl.torn").read_bytes() == b'{"v":1\n{"v":2\n'
+    assert Cassette(path, "replay").count == 2
+    assert len(cassette.warnings) == 1
+
+
+async def test_saving_over_a_file_that_was_broken_meanwhile(server: FaultServer, path: Path) -> None:
+    """A broken line in the middle is told at saving, the file stays, and the answers appended before are in it."""
+    cassette = Cassette(path, "auto")
+    await ask(cassette, asks("a"), server.url)
+    broken = b"{oops\n" + path.read_bytes()
+    path.write_bytes(broken)
+    cassette.save()
+    assert path.read_bytes() == broken
+    assert "replay.jsonl:1: this line is no recording" in cassette.warnings[0]
+    path.write_bytes(broken.removeprefix(b"{oops\n"))
+    cassette.save()
     assert Cassette(path, "replay").count == 1
+
+
+async def test_a_file_that_cannot_be_written_costs_no_answer(server: FaultServer, path: Path) -> None:
+    """The answer is given, the warning says that it is not kept yet; saving works once the way is free."""
+    cassette = Cassette(path, "auto")
+    path.parent.write_text("a file where the folder should be")
+    assert (await ask(cassette, asks(), server.url)).text == "hello"
+    assert "could not be appended" in cassette.warnings[0]
+    cassette.save()
+    assert "could not be put in order" in cassette.warnings[1]
+    path.parent.unlink()
+    cassette.save()
+    assert Cassette(path, "replay").count == 1
+    assert [p.name for p in path.parent.iterdir()] == ["replay.jsonl"]
+
+
+def test_a_folder_is_no_cassette(tmp_path: Path) -> None:
+    """A path that cannot be read is an error of the configuration that names it."""
+    with pytest.raises(ConfigError, match="cannot be read"):
+        Cassette(tmp_path, "auto")
 
 
 @pytest.mark.parametrize("mode", ["off", "auto", "record", "replay"])
