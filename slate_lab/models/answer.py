@@ -15,6 +15,7 @@ import msgspec
 from slate_lab import tokens
 from slate_lab.models.assemble import ReplyAssembler
 from slate_lab.models.faults import Fault
+from slate_lab.models.plain import Hide, as_is, plain_label, plain_payload
 from slate_lab.models.protocol import Delta
 from slate_lab.models.refusals import Refusal, read_refusal
 from slate_lab.models.sse import Event, SseDecoder
@@ -24,6 +25,7 @@ __all__ = ["Answer"]
 
 _decode = msgspec.json.Decoder().decode
 _JSON = (b"{", b"[")
+_LINE_END = 4_096  # bytes in which secrets are looked for before the end of a line is shown
 
 
 class Answer:
@@ -35,13 +37,19 @@ class Answer:
     """
 
     def __init__(
-        self, *, clock: Callable[[], int], hidden_reasoning: bool = False, on_delta: Delta | None = None
+        self,
+        *,
+        clock: Callable[[], int],
+        hidden_reasoning: bool = False,
+        on_delta: Delta | None = None,
+        hide: Hide = as_is,
     ) -> None:
         self.done = False
         self.refusal: Refusal | None = None
         self._sse = SseDecoder()
         self._reply = ReplyAssembler(clock=clock, hidden_reasoning=hidden_reasoning)
         self._on_delta = on_delta
+        self._hide = hide  # in what is kept; pieces are delivered as they come
         self._document: list[bytes] | None = None  # the pieces of an answer that is one JSON document
         self._begun = False
         self._marked = False
@@ -91,12 +99,12 @@ class Answer:
             raise Fault("bad-reply", "the stream held no answer", transient=True)
         if self._reply.finish == "error" and self.refusal is None:
             self.refusal = Refusal(message="the provider ended the answer with an error")
-        return self._reply.build(recorded=recorded, streamed=self._document is None)
+        return self._reply.build(recorded=recorded, streamed=self._document is None, hide=self._hide)
 
     def with_usage(self, fault: Fault) -> Fault:
         """`fault` with what was reported until it happened."""
-        fault.usage, fault.raw_usage = self._reply.usage(), self._reply.raw_usage
-        fault.response_id = self._reply.response_id
+        fault.usage, fault.raw_usage = self._reply.usage(), plain_payload(self._reply.raw_usage, hide=self._hide)
+        fault.response_id = plain_label(self._reply.response_id, hide=self._hide) or None
         return fault
 
     def _events(self, events: list[Event]) -> None:
@@ -114,7 +122,7 @@ class Answer:
         try:
             chunk = _decode(data)
         except (ValueError, RecursionError):  # lone surrogates, raw control characters, or a torn line
-            chunk = _lenient(data)
+            chunk = self._lenient(data)
         if isinstance(chunk, dict) and not _is_error(chunk):
             text = self._reply.add(chunk)
             if text and self._on_delta is not None:
@@ -127,23 +135,24 @@ class Answer:
         if data == b"[DONE]":
             self.done = True
         elif name == b"error":
-            self.refusal = read_refusal(_lenient(data) if data.startswith(_JSON) else data.decode("utf-8", "replace"))
+            self.refusal = read_refusal(
+                self._lenient(data) if data.startswith(_JSON) else data.decode("utf-8", "replace")
+            )
         elif data.startswith(_JSON):
             self._take(data)
         elif name and name != b"message":
             return
         elif data:
-            _lenient(data)  # a plain JSON value means nothing; what is not even JSON is a broken answer
+            self._lenient(data)  # a plain JSON value means nothing; what is not even JSON is a broken answer
+
+    def _lenient(self, data: bytes) -> Any:
+        """JSON as the standard library reads it: lone surrogates and raw control characters pass."""
+        try:
+            return json.loads(data.decode("utf-8", "replace"), strict=False)
+        except (ValueError, RecursionError):
+            end = self._hide(data[-_LINE_END:].decode("utf-8", "replace"))[-80:]
+            raise Fault("bad-reply", f"the answer broke off inside a line that ends {end!r}", transient=True) from None
 
 
 def _is_error(chunk: Mapping[str, Any]) -> bool:
     return bool(chunk.get("error")) or chunk.get("object") == "error" or chunk.get("type") == "error"
-
-
-def _lenient(data: bytes) -> Any:
-    """JSON as the standard library reads it: lone surrogates and raw control characters pass."""
-    try:
-        return json.loads(data.decode("utf-8", "replace"), strict=False)
-    except (ValueError, RecursionError):
-        text = data[-80:].decode("utf-8", "replace")
-        raise Fault("bad-reply", f"the answer broke off inside a line that ends {text!r}", transient=True) from None

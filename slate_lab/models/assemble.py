@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from slate_lab import tokens
+from slate_lab.models.border import plain_reply
+from slate_lab.models.plain import Hide, as_is
 from slate_lab.models.toolcalls import CallAssembler
 from slate_lab.models.usage import chat_usage
 from slate_lab.records import Reply, Usage
@@ -82,11 +83,11 @@ class ReplyAssembler:
         """What was reported until now."""
         return chat_usage(self.raw_usage, hidden_reasoning=self._hidden_reasoning)
 
-    def build(self, *, recorded: bool = False, streamed: bool = True) -> Reply:
-        """The reply; call it once, at the end."""
-        calls = self._calls.build(cut=self.finish == "length")
-        return Reply(
-            text=tokens.clean("".join(self._pieces)),
+    def build(self, *, recorded: bool = False, streamed: bool = True, hide: Hide = as_is) -> Reply:
+        """The reply, made plain; call it once, at the end."""
+        calls = self._calls.build(cut=self.finish == "length", hide=hide)
+        reply = Reply(
+            text="".join(self._pieces),
             calls=calls,
             finish=self._word(bool(calls)),
             usage=self.usage(),
@@ -96,6 +97,7 @@ class ReplyAssembler:
             recorded=recorded,
             first_token_ns=self.first_ns if streamed else None,
         )
+        return plain_reply(reply, hide=hide)
 
     def _word(self, calls: bool) -> Finish:
         if self._refused:
@@ -125,7 +127,7 @@ class ReplyAssembler:
         for name, attribute in (("id", "response_id"), ("model", "model")):
             value = chunk.get(name)
             if isinstance(value, str) and value:
-                setattr(self, attribute, tokens.clean(value[:200]))
+                setattr(self, attribute, value)
 
     def _take_usage(self, usage: object) -> None:
         if isinstance(usage, dict) and "usage" in usage:  # Groq wraps it

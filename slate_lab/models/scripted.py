@@ -15,6 +15,7 @@ import msgspec
 
 from slate_lab import tokens
 from slate_lab.errors import ModelError
+from slate_lab.models.border import plain_reply
 from slate_lab.models.estimate import count_reply, count_request
 from slate_lab.models.example import instance_of
 from slate_lab.models.protocol import Capabilities, Delta
@@ -64,7 +65,7 @@ class ScriptedModel:
         item = await self._item(request)
         if isinstance(item, BaseException):
             raise item
-        reply = _reply(item, n=len(self.requests))
+        reply = plain_reply(_reply(item, n=len(self.requests)))
         await _stream(reply.text, on_delta)
         return reply if reply.usage != Usage() else _counted(request, reply)
 

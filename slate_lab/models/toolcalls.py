@@ -11,14 +11,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from slate_lab import tokens
+from slate_lab.models.plain import Hide, TooDeep, as_is, plain, plain_label, plain_text
 from slate_lab.records import ToolCall
 
-__all__ = ["CallAssembler", "read_arguments"]
+__all__ = ["CallAssembler", "plain_call", "read_arguments"]
 
 CUT = "cut by the length limit; the tool is not run"
+DEEP = "the arguments are nested too deeply"
 
 
 class _Open:
@@ -64,11 +64,16 @@ class CallAssembler:
                 opened = self._open(None, _text(piece.get("id")), _text(function.get("name")))
                 opened.pieces.append(_arguments(function.get("arguments")))
 
-    def build(self, *, cut: bool) -> tuple[ToolCall, ...]:
-        """The calls; with `cut` (the reply hit its length limit) the last one must be complete to be run."""
+    def build(self, *, cut: bool, hide: Hide = as_is) -> tuple[ToolCall, ...]:
+        """The calls; with `cut` (the reply hit its length limit) the last one must be complete to be run.
+
+        Secrets are hidden before anything is read, so that no message holds half of one.
+        """
         used: set[str] = set()
         last = len(self._calls)
-        return tuple(_built(call, n, used, cut=cut and n == last) for n, call in enumerate(self._calls, start=1))
+        return tuple(
+            _built(call, n, used, cut=cut and n == last, hide=hide) for n, call in enumerate(self._calls, start=1)
+        )
 
     def _take(self, piece: Mapping[str, Any]) -> None:
         function = _mapping(piece.get("function"))
@@ -122,28 +127,55 @@ def read_arguments(text: str) -> tuple[dict[str, Any], str | None]:
             value = _DECODER.decode(value) if isinstance(value, str) and not found else value
             if not isinstance(value, dict):
                 return {}, f"the arguments are not an object: {_short(text)}"
-            found.append(value)
+            found.append(plain(value))
             rest = rest[end:].lstrip()
+    except TooDeep:
+        return {}, DEEP
     except (ValueError, RecursionError):
         return {}, f"the arguments are not JSON: {_short(text)}"
     told = [value for value in found if value] or found
     if any(value != told[0] for value in told):
         return {}, f"the arguments are two different objects: {_short(text)}"
-    return _cleaned(told[0]), None
+    return told[0], None
 
 
-def _built(call: _Open, n: int, used: set[str], *, cut: bool) -> ToolCall:
-    call_id = call.id or f"call_{n}"
+def plain_call(call: ToolCall, *, hide: Hide = as_is) -> ToolCall:
+    """`call` with nothing but JSON in it: short texts for id and name, and arguments with text keys.
+
+    Arguments that cannot be made so are an `error` of the call.
+
+    Raises:
+        TypeError: it is no call.
+    """
+    if not isinstance(call, ToolCall):
+        raise TypeError(f"the calls of a Reply are ToolCalls, not {type(call).__name__}")
+    given: object = call.arguments
+    arguments: dict[str, Any] = {}
+    error = None if call.error is None else plain_text(str(call.error), hide=hide)
+    if isinstance(given, Mapping):
+        try:
+            arguments = plain(given, hide=hide)
+        except TooDeep:
+            error = error or DEEP
+    else:
+        error = error or f"the arguments are not an object: {type(given).__name__}"
+    return ToolCall(
+        id=plain_label(call.id, hide=hide), name=plain_label(call.name, hide=hide), arguments=arguments, error=error
+    )
+
+
+def _built(call: _Open, n: int, used: set[str], *, cut: bool, hide: Hide) -> ToolCall:
+    call_id = plain_label(call.id, hide=hide) or f"call_{n}"
     while call_id in used:
         call_id += "_"
     used.add(call_id)
-    text = call.text()
+    text = hide(call.text())
     arguments, error = read_arguments(text)
     if cut and (error is not None or not text.strip()):
         arguments, error = {}, CUT
     if not call.name:
         error = error or "the call names no tool"
-    return ToolCall(id=call_id, name=tokens.clean(call.name), arguments=arguments, error=error)
+    return plain_call(ToolCall(id=call_id, name=call.name, arguments=arguments, error=error), hide=hide)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -158,16 +190,10 @@ def _arguments(value: object) -> str:
     """A piece of arguments as text; some servers send the decoded object."""
     if isinstance(value, str):
         return value
-    return msgspec.json.encode(value).decode() if isinstance(value, dict) else ""
-
-
-def _cleaned(value: Any) -> Any:
-    """`value` without lone surrogates in its strings."""
-    if isinstance(value, str):
-        return tokens.clean(value)
-    if isinstance(value, dict):
-        return {tokens.clean(key): _cleaned(item) for key, item in value.items()}
-    return [_cleaned(item) for item in value] if isinstance(value, list) else value
+    try:
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else ""
+    except RecursionError:
+        return "(nested too deeply)"  # no JSON, and so an error of the call
 
 
 def _short(text: str) -> str:

@@ -1,7 +1,8 @@
 """A provider's usage payload as disjoint buckets of tokens, one adapter for each protocol.
 
 In: the payload as the provider sent it. Out: `Usage`, where no token is in two buckets. What is not reported stays
-None; parts that contradict each other are clamped, never negative, and `flagged`. Called by the protocols.
+None; parts that contradict each other are clamped, never negative, and `flagged`; a number that cannot be a count of
+tokens is left out and `flagged`. Called by the protocols, and where answers enter (`border.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from typing import Any
 
 from slate_lab.records import Usage
 
-__all__ = ["chat_usage"]
+__all__ = ["MOST", "chat_usage", "plain_count", "plain_usage"]
+
+MOST = 10**9
+"""Tokens of one answer that are believed; sums of millions of answers and their cost then fit 64 bits."""
+
+_BUCKETS = tuple(name for name in Usage.__struct_fields__ if name != "flagged")
 
 
 def chat_usage(raw: Mapping[str, Any] | None, *, hidden_reasoning: bool = False) -> Usage:
@@ -55,6 +61,25 @@ def chat_usage(raw: Mapping[str, Any] | None, *, hidden_reasoning: bool = False)
     )
 
 
+def plain_count(value: object, *, most: int = MOST) -> int | None:
+    """`value` if it is a count: a whole number from 0 to `most` and no bool; else None."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        return None
+    return int(value)
+
+
+def plain_usage(usage: object) -> Usage:
+    """The usage that a model gave, without what cannot be a count of tokens; `flagged` if there was any."""
+    if not isinstance(usage, Usage):
+        return Usage(flagged=True)
+    told = {name: getattr(usage, name) for name in _BUCKETS}
+    counts = {name: plain_count(value) for name, value in told.items()}
+    flagged = any(counts[name] is None and value is not None for name, value in told.items())
+    return Usage(**counts, flagged=flagged or bool(usage.flagged))
+
+
 def _inside(
     whole: int | None, first: int | None, second: int | None
 ) -> tuple[int | None, int | None, int | None, bool]:
@@ -81,9 +106,8 @@ class _Reader:
                 value = value.get(part) if isinstance(value, Mapping) else None
             if value is None:
                 continue
-            if isinstance(value, float) and value.is_integer():
-                value = int(value)
-            if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-                return value
+            count = plain_count(value)
+            if count is not None:
+                return count
             self.flagged = True
         return None

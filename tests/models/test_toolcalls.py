@@ -106,6 +106,13 @@ def build(pieces: list[dict], *, cut: bool = False) -> tuple[ToolCall, ...]:
             id="surrogate-pair-escape",
         ),
         pytest.param([piece(0, "a", "say", '{"t":"\\ud83c"}')], [call("a", "say", t="\ufffd")], id="lone-surrogate"),
+        pytest.param([piece(0, "a", "say", {"t": "\ud83c"})], [call("a", "say", t="\ufffd")], id="lone-and-decoded"),
+        pytest.param([piece(0, "a\ud83c", "s\ud83c", "")], [call("a\ufffd", "s\ufffd")], id="lone-in-id-and-name"),
+        pytest.param(
+            [piece(0, "a", "add", '{"n":1000000000000000000000}')],
+            [call("a", "add", n="1000000000000000000000")],
+            id="beyond-64-bit",
+        ),
     ],
 )
 def test_assembly(pieces: list[dict], calls: list[ToolCall]) -> None:
@@ -140,6 +147,7 @@ def test_sloppy_arguments(text: str, arguments: dict[str, Any]) -> None:
         pytest.param('{"u":NaN}', "not JSON", id="nan"),
         pytest.param('{"u":1e999}', "not JSON", id="infinite"),
         pytest.param('{"u":' + "[" * 100_000, "not JSON", id="too-deep"),
+        pytest.param('{"u":' + "[" * 99 + "]" * 99 + "}", "nested too deeply", id="whole-but-deep"),
     ],
 )
 def test_unreadable_arguments(text: str, says: str) -> None:
