@@ -7,18 +7,26 @@ paragraph of its docstring is what the model reads, `Args:` lines describe the a
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, get_type_hints
 
 import msgspec
 from msgspec import Struct
 
 from slate_lab.records import ToolSpec
+from slate_lab.tokens import clean
+from slate_lab.weave.tools.sweep import Sweep
 from slate_lab.weave.tools.workspace import ToolFailed, Workspace
 
 __all__ = ["Artifact", "Kit", "Tool", "ToolFailed", "make_tool"]
+
+NOTES = 500
+"""Room for the notes below a result, in characters."""
+STOP_S = 1.0
+"""How long `Kit.stop` waits for a change that is under way."""
 
 
 class Artifact(Struct, frozen=True):
@@ -30,22 +38,76 @@ class Artifact(Struct, frozen=True):
 
 
 class Kit:
-    """What the tools of one worker share: its workspace, the size of a result, and what was changed.
+    """What the tools of one worker share: its workspace, the size of a result, what was changed, and the way to stop.
 
     Attributes:
         workspace: where paths resolve.
-        max_chars: the most characters one result should have.
+        max_chars: the most characters one result should have; short notes come on top.
+        stopped: set when no tool may start or change anything any more.
+
+    Args:
+        max_search_bytes, max_search_s: how much one search looks at, and how long.
     """
 
-    def __init__(self, workspace: Workspace, *, max_chars: int = 8_000) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        max_chars: int = 8_000,
+        max_search_bytes: int = 64_000_000,
+        max_search_s: float = 10.0,
+    ) -> None:
         self.workspace = workspace
         self.max_chars = max_chars
+        self.stopped = threading.Event()
+        self._max_search_bytes, self._max_search_s = max_search_bytes, max_search_s
         self._changed: dict[str, Artifact] = {}
+        self._change = threading.Lock()
 
-    def changed(self, path: str, *, before: bytes | None, after: bytes | None) -> None:
-        """Note that `path` was changed; several changes of one file become one artifact."""
+    def stop(self) -> None:
+        """Let no tool start or change anything any more; running ones end soon. Called from any thread.
+
+        A change on disk that is under way is waited for (at most a second), so that `artifacts` is whole afterwards.
+        """
+        self.stopped.set()
+        if self._change.acquire(timeout=STOP_S):
+            self._change.release()
+
+    def check(self) -> None:
+        """Raise `ToolFailed` if the kit was stopped; tools call it at every step."""
+        if self.stopped.is_set():
+            raise ToolFailed("stopped")
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """One change on disk from its first look to its note, one at a time, and none once stopped."""
+        with self._change:
+            self.check()
+            yield
+
+    def changed(self, path: str, *, before: str | None, after: str | None) -> None:
+        """Note the hashes of a change of `path`; several changes of one file become one artifact."""
         first = self._changed.get(path)
-        self._changed[path] = Artifact(path, first.before if first else _sha(before), _sha(after))
+        self._changed[path] = Artifact(path, first.before if first else before, after)
+
+    def sweep(self) -> Sweep:
+        """The allowance of one look through files."""
+        return Sweep(self.check, max_bytes=self._max_search_bytes, seconds=self._max_search_s)
+
+    def result(self, lines: list[str], *notes: str) -> str:
+        """`lines` cut to `max_chars` at a line's end, then the notes that are not empty."""
+        return "\n".join(filter(None, (self._cut("\n".join(lines)), *notes)))
+
+    def bounded(self, text: str) -> str:
+        """Any text of a tool as it may go to a model: encodable, and not much longer than `max_chars`."""
+        text = clean(text)
+        return text if len(text) <= self.max_chars + NOTES else self._cut(text)
+
+    def _cut(self, text: str) -> str:
+        if len(text) <= self.max_chars:
+            return text
+        kept = text[: self.max_chars].rpartition("\n")[0] or text[: self.max_chars]
+        return kept + "\n(cut here: ask for less)"
 
     @property
     def artifacts(self) -> tuple[dict[str, Any], ...]:
@@ -66,12 +128,16 @@ class Tool(Struct, frozen=True):
     run: Callable[[Kit, dict[str, Any]], str]
 
     async def call(self, kit: Kit, arguments: dict[str, Any]) -> str:
-        """Run the tool in a worker thread of the loop.
+        """Run the tool in a worker thread of the loop; a cancel stops the kit, and with it the thread.
 
         Raises:
-            ToolFailed: the arguments do not fit, or the tool says why it cannot.
+            ToolFailed: the kit was stopped, the arguments do not fit, or the tool says why it cannot.
         """
-        return await asyncio.to_thread(self.run, kit, arguments)
+        try:
+            return await asyncio.to_thread(self.run, kit, arguments)
+        except asyncio.CancelledError:
+            kit.stop()
+            raise
 
 
 def make_tool(function: Callable[..., str]) -> Tool:
@@ -87,13 +153,22 @@ def make_tool(function: Callable[..., str]) -> Tool:
     shape = msgspec.defstruct(f"{function.__name__}_arguments", fields, forbid_unknown_fields=True)
 
     def run(kit: Kit, arguments: dict[str, Any]) -> str:
+        kit.check()
         try:
-            given = msgspec.convert(arguments, shape)
-        except msgspec.ValidationError as e:
-            raise ToolFailed(f"wrong arguments for {function.__name__}: {e}; it takes {_usage(fields)}") from e
-        return function(kit, **msgspec.structs.asdict(given))
+            return kit.bounded(function(kit, **_arguments(function.__name__, fields, shape, arguments)))
+        except ToolFailed as e:
+            raise ToolFailed(kit.bounded(e.message)) from e
+        except OSError as e:
+            raise ToolFailed(kit.bounded(f"{function.__name__} failed: {e.strerror or e}")) from e
 
     return Tool(ToolSpec(name=function.__name__, description=summary, parameters=_schema(shape)), run)
+
+
+def _arguments(tool: str, fields: list[Any], shape: type[Any], given: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return msgspec.structs.asdict(msgspec.convert(given, shape))
+    except (msgspec.ValidationError, UnicodeError) as e:
+        raise ToolFailed(f"wrong arguments for {tool}: {str(e)[:300]}; it takes {_usage(fields)}") from e
 
 
 def _usage(fields: list[Any]) -> str:
@@ -117,7 +192,3 @@ def _docs(function: Callable[..., str]) -> tuple[str, dict[str, str]]:
         if colon:
             notes[name] = note
     return " ".join(summary.split()), notes
-
-
-def _sha(data: bytes | None) -> str | None:
-    return None if data is None else hashlib.sha256(data).hexdigest()

@@ -7,19 +7,24 @@ files and folders are opened: no device, pipe or socket.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import secrets
 import stat
-import threading
 import unicodedata
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
 
 from slate_lab.errors import LabError
+from slate_lab.weave.tools.opening import FLAGS, NotRegular, is_odd, open_file, open_folder
+from slate_lab.weave.tools.sweep import Sweep
+from slate_lab.weave.tools.walk import MAX_PATH, Found, listing, walk
 
 __all__ = ["ToolFailed", "Workspace"]
 
-_FLAGS = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_CHUNK = 1_000_000
 
 
 class ToolFailed(LabError):
@@ -45,31 +50,48 @@ class Workspace:
         """`path` as a clean path relative to the root, links resolved.
 
         Raises:
-            ToolFailed: the path is empty, has control characters, leads outside, or names the lab's own store.
+            ToolFailed: the path is odd or too long, leads outside, or names the lab's own store.
         """
-        if any(unicodedata.category(c) == "Cc" for c in path):
-            raise ToolFailed(f"the path {path!r} has control characters: give a plain path")
+        if len(path) > MAX_PATH:
+            raise ToolFailed(f"the path has {len(path)} characters: give one of at most {MAX_PATH}")
+        if is_odd(path):
+            raise ToolFailed(f"the path {path!r} has control or broken characters: give a plain path")
         given = Path(path or ".")
-        joined = given if given.is_absolute() else self.root / given
         try:
-            real = Path(os.path.realpath(joined))
+            real = Path(os.path.realpath(given if given.is_absolute() else self.root / given))
         except (OSError, ValueError) as e:
             raise ToolFailed(f"the path {path!r} cannot be resolved: {e}") from e
-        if real != self.root and self.root not in real.parents:
+        if not real.is_relative_to(self.root):
             raise ToolFailed(f"{path!r} leads outside the workspace: give a path below it, without '..' or links out")
         relative = PurePosixPath(real.relative_to(self.root).as_posix())
-        if relative.parts and unicodedata.normalize("NFKC", relative.parts[0]).casefold() in self.hidden:
+        if is_odd(str(relative)):
+            raise ToolFailed(f"{path!r} leads to a name with control or broken characters: work with the other files")
+        if relative.parts and self._hides(relative.parts[0]):
             raise ToolFailed(f"{path!r} is the lab's own store: work with the other files")
         return relative
 
-    def read_bytes(self, path: str, *, limit: int) -> bytes:
-        """At most `limit` bytes of the regular file `path`.
+    @contextmanager
+    def open(self, path: str) -> Iterator[BufferedReader]:
+        """The bytes of the regular file `path`.
 
         Raises:
-            ToolFailed: outside, not there, not a regular file, or not readable.
+            ToolFailed: outside, not there, not a regular file, or not readable, also while it is read.
         """
-        with self._open(self.inside(path), os.O_RDONLY) as fd, os.fdopen(os.dup(fd), "rb") as file:
-            return file.read(limit)
+        relative = self.inside(path)
+        with _told(relative), self._folder(relative.parent) as fd, open_file(relative.name or ".", folder=fd) as file:
+            yield file
+
+    def sha256(self, path: str, check: Callable[[], None]) -> str | None:
+        """The hash of the whole file `path`, None if there is none; `check` is called for each piece read."""
+        relative = self.inside(path)
+        if self._stat(relative) is None:
+            return None
+        digest = hashlib.sha256()
+        with self.open(path) as file:
+            while chunk := file.read(_CHUNK):
+                check()
+                digest.update(chunk)
+        return digest.hexdigest()
 
     def write_bytes(self, path: str, data: bytes) -> None:
         """Replace the file `path` with `data`, making its folders; written beside it and renamed, so never half.
@@ -80,91 +102,101 @@ class Workspace:
         relative = self.inside(path)
         if not relative.parts:
             raise ToolFailed("the path names the workspace itself: name a file in it")
-        with self._folder(relative.parent, make=True) as fd:
-            mode = self._mode(relative, fd)
-            part = f".{relative.name[:100]}.{os.getpid()}.{threading.get_ident()}.part"
+        with _told(relative, "write"), self._folder(relative.parent, make=True) as fd:
+            mode = _mode(relative, fd)
+            part = f".{secrets.token_hex(8)}.part"
+            out = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | FLAGS, 0o644, dir_fd=fd)
             try:
-                out = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FLAGS, mode, dir_fd=fd)
                 with os.fdopen(out, "wb") as file:
+                    if mode is not None:
+                        os.fchmod(out, mode)
                     file.write(data)
                 os.replace(part, relative.name, src_dir_fd=fd, dst_dir_fd=fd)
-            except OSError as e:
-                raise ToolFailed(f"cannot write {relative}: {e.strerror}") from e
+            except OSError:
+                os.unlink(part, dir_fd=fd)
+                raise
 
-    def entries(self, path: str) -> list[tuple[str, bool, int]]:
-        """The folder `path` as `(name, is a folder, bytes)`, sorted by name; links are left out."""
+    def entries(self, path: str, sweep: Sweep) -> list[tuple[str, bool, int]]:
+        """The folder `path` as `(name, is a folder, bytes)`, sorted by name; a file shows itself, by its path."""
         relative = self.inside(path)
-        with self._folder(relative, make=False) as fd, os.scandir(fd) as scan:
-            found = [(e.name, e.is_dir(follow_symlinks=False), e) for e in scan if not e.is_symlink()]
-            return sorted(
-                (name, folder, 0 if folder else e.stat(follow_symlinks=False).st_size)
-                for name, folder, e in found
-                if relative.parts or name.casefold() not in self.hidden
-            )
+        found = self._stat(relative)
+        if found is not None and stat.S_ISREG(found.st_mode):
+            return [(str(relative), False, found.st_size)]
+        rows: list[tuple[str, bool, int]] = []
+        with _told(relative), self._folder(relative) as fd:
+            for name, folder in listing(fd, sweep, hide=None if relative.parts else self._hides):
+                try:
+                    size = 0 if folder else os.stat(name, dir_fd=fd, follow_symlinks=False).st_size
+                except OSError:
+                    sweep.skip("file", "not readable")
+                else:
+                    rows.append((name, folder, size))
+        return rows
 
-    def walk(self, path: str) -> Iterator[PurePosixPath]:
-        """All regular files below `path`, relative to the root, in sorted order; a file yields itself."""
+    @contextmanager
+    def walk(self, path: str, sweep: Sweep) -> Iterator[Iterator[Found]]:
+        """All regular files below `path` in sorted order; a file gives itself.
+
+        Raises:
+            ToolFailed: `path` is outside, not there, or neither a folder nor a regular file.
+        """
         relative = self.inside(path)
-        if (self.root / relative).is_file():
-            yield relative
+        found = self._stat(relative)
+        if found is not None and stat.S_ISREG(found.st_mode):
+            with _told(relative), self._folder(relative.parent) as fd:
+                yield iter((Found(str(relative), relative.name, fd),))
             return
-        for name, folder, _ in self.entries(str(relative)):
-            child = relative / name
-            if folder:
-                yield from self.walk(str(child))
-            elif (self.root / child).is_file():
-                yield child
+        top = str(relative) if relative.parts else ""
+        hide = None if top else self._hides
+        with _told(relative), self._folder(relative) as fd, closing(walk(fd, top, sweep, hide=hide)) as files:
+            yield files
+
+    def _hides(self, name: str) -> bool:
+        return unicodedata.normalize("NFKC", name).casefold() in self.hidden
+
+    def _stat(self, relative: PurePosixPath) -> os.stat_result | None:
+        """What stands at `relative`, None if nothing does."""
+        with _told(relative):
+            try:
+                with self._folder(relative.parent) as fd:
+                    return os.stat(relative.name or ".", dir_fd=fd, follow_symlinks=False)
+            except FileNotFoundError:
+                return None
 
     @contextmanager
-    def _open(self, relative: PurePosixPath, flags: int) -> Iterator[int]:
-        with self._folder(relative.parent, make=False) as fd:
-            try:
-                file = os.open(relative.name or ".", flags | _FLAGS, dir_fd=fd)
-            except OSError as e:
-                raise ToolFailed(self._missing(relative, e)) from e
-            try:
-                if not stat.S_ISREG(os.fstat(file).st_mode):
-                    raise ToolFailed(f"{relative} is not a regular file: use ls for a folder")
-                yield file
-            finally:
-                os.close(file)
-
-    @contextmanager
-    def _folder(self, relative: PurePosixPath, *, make: bool) -> Iterator[int]:
+    def _folder(self, relative: PurePosixPath, *, make: bool = False) -> Iterator[int]:
         fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for part in relative.parts:
-                fd = self._step(fd, part, relative, make=make)
+                inner = open_folder(part, folder=fd, make=make)
+                os.close(fd)
+                fd = inner
             yield fd
         finally:
             os.close(fd)
 
-    def _step(self, fd: int, part: str, relative: PurePosixPath, *, make: bool) -> int:
-        try:
-            if make:
-                try:
-                    os.mkdir(part, 0o755, dir_fd=fd)
-                except FileExistsError:
-                    pass
-            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | _FLAGS, dir_fd=fd)
-        except OSError as e:
-            raise ToolFailed(self._missing(relative, e)) from e
-        os.close(fd)
-        return inner
 
-    def _mode(self, relative: PurePosixPath, fd: int) -> int:
-        """Permission bits for the new content: those of the file it replaces, which must be a regular one."""
-        try:
-            mode = os.stat(relative.name, dir_fd=fd, follow_symlinks=False).st_mode
-        except FileNotFoundError:
-            return 0o644
-        if not stat.S_ISREG(mode):
-            raise ToolFailed(f"{relative} is not a regular file and is left as it is: choose another name")
-        return stat.S_IMODE(mode)
+def _mode(relative: PurePosixPath, fd: int) -> int | None:
+    """Permission bits of the file that is replaced, which must be a regular one; None if there is none."""
+    try:
+        mode = os.stat(relative.name, dir_fd=fd, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        raise ToolFailed(f"{relative} is not a regular file and is left as it is: choose another name")
+    return stat.S_IMODE(mode)
 
-    def _missing(self, relative: PurePosixPath, e: OSError) -> str:
-        if isinstance(e, FileNotFoundError):
-            return f"there is no {relative} in the workspace: use ls or find to see what there is"
-        if isinstance(e, NotADirectoryError):
-            return f"a part of {relative} is not a folder"
-        return f"cannot open {relative}: {e.strerror}"
+
+@contextmanager
+def _told(relative: PurePosixPath, doing: str = "open") -> Iterator[None]:
+    """What the disk says, in words for the model."""
+    try:
+        yield
+    except NotRegular as e:
+        raise ToolFailed(f"{relative} is not a regular file: use ls for a folder") from e
+    except FileNotFoundError as e:
+        raise ToolFailed(f"there is no {relative} in the workspace: use ls or find to see what there is") from e
+    except NotADirectoryError as e:
+        raise ToolFailed(f"a part of {relative} is not a folder") from e
+    except OSError as e:
+        raise ToolFailed(f"cannot {doing} {relative}: {e.strerror or e}") from e
