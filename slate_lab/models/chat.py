@@ -19,7 +19,7 @@ from slate_lab.models.answer import Answer
 from slate_lab.models.chatbody import chat_body, dialect_of
 from slate_lab.models.faults import Fault
 from slate_lab.models.protocol import Capabilities, Delta
-from slate_lab.models.redact import Secret, basic, plain_url, redact
+from slate_lab.models.redact import Secret, basic, hide, is_credential, plain_url, redact
 from slate_lab.models.refusals import read_refusal, refusal_fault
 from slate_lab.models.retry import RetrySpec, retry_after_s
 from slate_lab.records import Reply, Request, Route
@@ -74,6 +74,7 @@ class ChatModel:
         self._headers = dict(headers or {})
         if base.username and key is None:
             self._headers["authorization"] = basic(base.username, base.password)
+        self._password = [Secret(base.password)] if base.password else []
         self._stream = stream
         self._clock = clock
         self._timeout = {"connect": min(CONNECT_S, timeout_s), "read": timeout_s, "write": timeout_s, "pool": 30.0}
@@ -134,7 +135,12 @@ class ChatModel:
         if kind == "text/html":
             raise Fault("bad-reply", f"{self.route}: {self._shown} answered with a web page; check baseUrl", status=200)
         recorded = bool(response.extensions.get("slate_recorded"))
-        answer = Answer(clock=self._clock, hidden_reasoning=self._dialect.hidden_reasoning, on_delta=on_delta)
+        answer = Answer(
+            clock=self._clock,
+            hidden_reasoning=self._dialect.hidden_reasoning,
+            on_delta=on_delta,
+            hide=self._hide,
+        )
         chunks = _body(response)
         size = 0
         try:
@@ -209,7 +215,12 @@ class ChatModel:
         return fault
 
     def _secrets(self) -> list[Secret]:
-        return [*self._headers.values(), *([self._key] if self._key else [])]
+        return [*self._headers.values(), *([self._key] if self._key else []), *self._password]
+
+    def _hide(self, text: str) -> str:
+        """What is kept of an answer: without the keys, should the provider echo one."""
+        keys = [value for name, value in self._headers.items() if is_credential(name)]
+        return hide(text, [*keys, *([self._key] if self._key else []), *self._password])
 
 
 def _body(response: httpx.Response) -> AsyncIterator[bytes]:

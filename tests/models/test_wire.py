@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import socket
 import time
 import warnings
@@ -19,7 +20,7 @@ from slate_lab.models.protocol import Capabilities
 from slate_lab.models.redact import Secret
 from slate_lab.models.retry import RetrySpec
 from slate_lab.models.transport import open_transport
-from slate_lab.records import Attempt, Message, Reply, Request, Route
+from slate_lab.records import Attempt, Message, Reply, Request, Route, ToolCall
 
 pytestmark = [pytest.mark.loopback, pytest.mark.allow_hosts(["127.0.0.1", "::1", "localhost"])]
 
@@ -178,6 +179,46 @@ async def test_terminal_faults(server: FaultServer, fault: object, kind: str, sa
     assert caught.value.kind == kind
     assert len(server.requests) == 1
     assert KEY not in str(caught.value)
+
+
+async def test_an_echoed_key_is_not_kept(server: FaultServer) -> None:
+    """A provider that echoes the key, in pieces, in calls, in usage or as its own name: what is kept holds none of it.
+
+    Pieces of text are delivered as they come; a header that is no credential is an ordinary word.
+    """
+    call = {"index": 0, "id": KEY, "function": {"name": KEY, "arguments": f'{{"{KEY}": ["x {KEY}"]}}'}}
+    torn = {"index": 1, "id": "b", "function": {"name": "f", "arguments": f"{'x' * 70}{KEY}"}}
+    usage = {"prompt_tokens": 1, "note": KEY, KEY: [{"k": KEY}], "team": "cookie-value-1 hunter22"}
+    events = [
+        {"id": KEY, "model": "m" * 190 + KEY, "choices": [{"delta": {"content": f"your key {KEY[:9]}"}}]},
+        {"choices": [{"delta": {"content": f"{KEY[9:]}, slate and cookie-value-1"}}]},
+        {"choices": [{"delta": {"tool_calls": [call, torn]}, "finish_reason": "tool_calls"}], "usage": usage},
+    ]
+    server.script = [stream(*[b"data: " + json.dumps(event).encode() + b"\n\n" for event in events], DONE)]
+    headers = {"x-title": Secret("slate"), "x-session-cookie": Secret("cookie-value-1")}
+    url = server.url.replace("//", "//user:hunter22@")
+    model, pieces = connect(url, headers=headers), []
+    trail: list[Attempt] = []
+    reply = await Gate().ask(model, ROUTE, ASK, trail=trail, on_delta=pieces.append)
+    await model.aclose()
+    assert reply.text == "your key [hidden], slate and [hidden]"
+    assert "".join(pieces) == f"your key {KEY}, slate and cookie-value-1"
+    assert reply.calls[0] == ToolCall(id="[hidden]", name="[hidden]", arguments={"[hidden]": ["x [hidden]"]})
+    assert reply.raw_usage is not None
+    assert reply.raw_usage["team"] == "[hidden] [hidden]"
+    for secret in (KEY[:9], "cookie-value-1", "hunter22"):
+        assert secret not in repr((reply, trail))
+
+
+async def test_a_broken_answer_keeps_no_key(server: FaultServer) -> None:
+    """What is kept of an answer that broke off, and its message, hold no key and no half of one."""
+    usage = b'data: {"id":"' + KEY.encode() + b'","choices":[],"usage":{"note":"' + KEY.encode() + b'"}}\n\n'
+    server.script = [stream(chunk("x"), usage, b"data: {" + KEY.encode() + b"x" * 60 + b"\n\n")]
+    trail: list[Attempt] = []
+    with pytest.raises(ModelError, match="broke off inside a line") as caught:
+        await ask(server, trail=trail, stream=True)
+    for half in (KEY, KEY[-9:]):
+        assert half not in repr((caught.value, trail))
 
 
 async def test_the_wait_that_is_asked_for_is_in_the_row(server: FaultServer) -> None:
