@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ from slate_lab.weave.conclude import interrupted
 from slate_lab.weave.dispatch import Dispatcher
 from slate_lab.weave.handle import Handle
 from slate_lab.weave.intake import action_of
-from slate_lab.weave.loop import LoopThread
+from slate_lab.weave.loop import LoopThread, refuse_on
 from slate_lab.weave.run import Runner
 from slate_lab.weave.tools.workspace import Workspace
 
@@ -152,6 +153,9 @@ class Lab:
         Args:
             wait: let what was dispatched come to its end first.
         """
+        if self._loop.forked:
+            return  # the child of a fork has neither the loop's thread nor a claim on the store
+        refuse_on(self._loop.loop, "lab.close()")
         with self._closing:
             if self._closed:
                 return
@@ -159,17 +163,18 @@ class Lab:
             self._dispatcher.refuse()
             if not wait:
                 self._dispatcher.cancel_all(compress=False)
-            try:
-                self._loop.run(self._dispatcher.settled()).result()
-            except KeyboardInterrupt:
-                self._dispatcher.cancel_all(compress=False)
-                self._loop.run(self._dispatcher.settled()).result()
-            finally:
-                self._loop.run(self._shelf.aclose()).result()
-                self._loop.stop()
+            with ExitStack() as ending:  # each step is taken whatever becomes of the ones before it
+                ending.callback(self.store.close)
                 if self._cassette:
-                    self._cassette.save()
-                self.store.close()
+                    ending.callback(self._cassette.save)
+                ending.callback(self._dispatcher.give_up)
+                ending.callback(self._loop.stop)
+                ending.callback(lambda: self._loop.run(self._shelf.aclose()).result())
+                try:
+                    self._loop.run(self._dispatcher.settled()).result()
+                except KeyboardInterrupt:
+                    self._dispatcher.cancel_all(compress=False)
+                    self._loop.run(self._dispatcher.settled()).result()
 
     # dispatching
 

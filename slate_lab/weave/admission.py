@@ -6,6 +6,7 @@ In: an action. Out: what the dispatcher needs to run it, or a `DispatchError` wi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Protocol
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from slate_lab.errors import DispatchError, LabError, Problem
 from slate_lab.records import Action, Episode, Limits, episode_id, is_thread_id, near
 from slate_lab.routing.policy import Grant
+from slate_lab.tokens import clean
 from slate_lab.weave.brief import Brief, BriefTooLarge, build
 from slate_lab.weave.tools import READ_ONLY, Tool
 from slate_lab.weave.types import ThreadType
@@ -155,12 +157,41 @@ def write_brief(admitted: Admitted, episodes: list[Episode], *, nonce: Callable[
 def _tidy(action: Action, problems: list[Problem]) -> Action:
     if not action.task.strip():
         problems.append(Problem("blank_task", "the task is blank: say what the worker is to do"))
+    problems += [_not_text(name) for name, text in _texts(action) if not _encodable(text)]
+    problems += _limit_problems(action.limits)
+    problems += [
+        Problem("not_built", f"{name} is not checked in this version: leave it out")
+        for name in ("claims", "review_perspectives", "track")
+        if getattr(action, name)
+    ]
     reason = action.reason
     if reason is not None:
         reason = "".join(c for c in reason if c.isprintable())
         if len(reason) > MAX_REASON:
             problems.append(Problem("long_reason", f"the reason has {len(reason)} characters: at most {MAX_REASON}"))
     return replace(action, reason=reason, context=tuple(dict.fromkeys(action.context)))
+
+
+def _texts(action: Action) -> list[tuple[str, str]]:
+    named = [("task", action.task), ("name", action.name or ""), ("reason", action.reason or "")]
+    return named + [(f"variable {name!a}", name + text) for name, text in action.variables.items()]
+
+
+def _encodable(text: str) -> bool:
+    return clean(text) == text
+
+
+def _not_text(name: str) -> Problem:
+    return Problem("bad_text", f"the {name} holds half a surrogate pair, which cannot be sent: take it out")
+
+
+def _limit_problems(limits: Limits) -> list[Problem]:
+    problems = []
+    for name in Limits.__struct_fields__:
+        value = getattr(limits, name)
+        if value is not None and not (isfinite(value) and value > 0) and not (name == "tool_calls" and value == 0):
+            problems.append(Problem("bad_limit", f"the limit {name}={value} must be a number above 0"))
+    return problems
 
 
 def _try(problems: list[Problem], get: Callable[[], Grant]) -> Grant | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
@@ -36,6 +37,8 @@ class Asker:
             LimitExceeded: the session, the day or the project has spent what it may.
         """
         job, grant = self._job, self._grant
+        if job.ended_ns is not None or (job.cancelled and kind == "worker"):
+            raise asyncio.CancelledError  # a worker that swallowed its cancellation asks nothing more
         check_caps(self._config, self._store, job.clock())
         trail: list[Attempt] = []
         started, outcome, error, finish = job.clock(), "cancelled", None, None

@@ -12,10 +12,11 @@ from msgspec.structs import replace
 
 from slate_lab import tokens
 from slate_lab.config import CompressorSpec
-from slate_lab.errors import LabError
+from slate_lab.errors import LabError, StoreError
 from slate_lab.models.protocol import Capabilities
 from slate_lab.records import Action, CallKind, Episode, Fact, Reply, Request, Thread, Usage, episode_id
 from slate_lab.weave.compress import (
+    SMALL_WINDOW,
     Plan,
     Rejection,
     Sections,
@@ -26,10 +27,13 @@ from slate_lab.weave.compress import (
     read_compression,
     uncompressed,
 )
-from slate_lab.weave.loss import check
+from slate_lab.weave.loss import measure
 from slate_lab.weave.outcome import Form
 
 __all__ = ["conclude", "interrupted"]
+
+SMALL_INPUT = 3_000
+"""Tokens of facts that a small model is given to compress; more takes it minutes."""
 
 Compress = Callable[[Request], Awaitable[Reply | None]]
 """Asks the compressor; None if it was cancelled."""
@@ -103,6 +107,7 @@ async def _compress(
     spec: CompressorSpec,
     ask: Compress,
 ) -> Episode:
+    small = capabilities.window is not None and capabilities.window <= SMALL_WINDOW
     plan = plan_compression(
         action,
         facts,
@@ -111,7 +116,7 @@ async def _compress(
         code=base.code,
         capabilities=capabilities,
         max_output_tokens=spec.max_output_tokens,
-        max_input_tokens=None,
+        max_input_tokens=SMALL_INPUT if small else None,
         count=tokens.count,
     )
     try:
@@ -120,8 +125,12 @@ async def _compress(
         if isinstance(read, Rejection) and reply is not None:
             reply = await ask(plan_repair(plan, reply, read))
             read = _read(reply, plan)
+    except StoreError:
+        raise
     except LabError as e:  # the model failed or a cap was reached: the work stands, only its record is longer
         return uncompressed(base, facts, final=final, notice=f"the compression failed: {e.message}")
+    except Exception as e:  # noqa: BLE001  a foreign model may raise anything; the work stands all the same
+        return uncompressed(base, facts, final=final, notice=f"the compression failed: {type(e).__name__}: {e}")
     if isinstance(read, Sections):
         return compressed(base, read)
     why = "was cancelled" if read is None else f"could not be used: {read.detail}"
@@ -134,13 +143,4 @@ def _read(reply: Reply | None, plan: Plan) -> Sections | Rejection | None:
 
 def _checked(episode: Episode, facts: Sequence[Fact]) -> Episode:
     """`episode` with what was lost and invented, and its size beside that of the facts."""
-    text = episode.to_markdown()
-    loss = check(text, facts, episode.task)
-    return replace(
-        episode,
-        lost=loss.lost,
-        lost_count=loss.lost_count,
-        invented=loss.invented,
-        facts_tokens=sum(tokens.count(f.text) for f in facts),
-        episode_tokens=tokens.count(text),
-    )
+    return measure(episode, facts, count=tokens.count)

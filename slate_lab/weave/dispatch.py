@@ -108,7 +108,14 @@ class Dispatcher:
                 model=grant.route.model,
                 window=grant.capabilities.window,
             )
-            job = Job(thread, admitted, clock=self._clock, place=self._queue.position, cancel=self._ask_cancel)
+            job = Job(
+                thread,
+                admitted,
+                clock=self._clock,
+                loop=self._loop,
+                place=self._queue.position,
+                cancel=self._ask_cancel,
+            )
             self._jobs[job.id] = job
             self._loop.call_soon_threadsafe(self._join, job)
         return Handle(job)
@@ -143,6 +150,12 @@ class Dispatcher:
         for job in reversed(jobs):  # the last in line first, so that no freed permit starts work that is to end
             job.request_cancel(compress=compress)
         return [job.id for job in jobs]
+
+    def give_up(self) -> None:
+        """The loop has ended: whoever still waits on a handle is told."""
+        for job in list(self._jobs.values()):
+            if not job.future.done():
+                job.future.set_exception(DispatchError.of("lab_closed", f"{job.id}: the lab was closed while it ran"))
 
     async def settled(self) -> None:
         """Wait, on the loop, until everything has settled and left."""
@@ -233,7 +246,8 @@ class Dispatcher:
 
     def _refuse_full(self) -> None:
         depth = self._config.queue.depth
-        if depth is not None and len(self._queue) >= depth:
+        waiting = max(len(self._queue), len(self._jobs) - self._queue.permits)  # the loop may not have seen all yet
+        if depth is not None and waiting >= depth:
             raise DispatchError.of("queue_full", f"{depth} actions wait already: wait for some, or raise queue.depth")
 
 

@@ -16,6 +16,8 @@ __all__ = ["FACT_CHARS", "TOTAL_CHARS", "FactLog", "FactSink"]
 
 FACT_CHARS = 8_000
 """Characters of one fact; of a longer one the newest part is kept."""
+ARGUMENT_CHARS = 1_000
+"""Characters of one argument of a tool call."""
 TOTAL_CHARS = 300_000
 """Characters of all facts of a thread; beyond it the oldest are dropped."""
 
@@ -52,8 +54,9 @@ class FactLog:
             self._add("text", text)
 
     def tool(self, name: str, arguments: dict[str, Any], result: str, *, ok: bool) -> None:
-        """Keep a completed tool result."""
-        self._add("tool", result, tool=name, arguments=arguments, ok=ok)
+        """Keep a completed tool result; long arguments are cut, the whole ones are in no record."""
+        short = {clean(key): _short(value) for key, value in arguments.items()}
+        self._add("tool", result, tool=clean(name), arguments=short, ok=ok)
 
     def _add(self, kind: Any, text: str, **rest: Any) -> None:
         if self._frozen:
@@ -78,3 +81,11 @@ class FactLog:
             dropped += 1
         self._sink.drop(self._thread, self.facts[dropped - 1].n)
         del self.facts[:dropped]
+
+
+def _short(value: Any) -> Any:
+    """An argument small enough to keep: short plain values as they are, others as the start of their text."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = clean(value if isinstance(value, str) else str(value))
+    return text if len(text) <= ARGUMENT_CHARS else f"{text[:ARGUMENT_CHARS]} (... {len(text)} characters)"

@@ -8,6 +8,7 @@ from collections.abc import Generator
 
 from slate_lab.records import Episode, Progress, ThreadState
 from slate_lab.weave.job import Job
+from slate_lab.weave.loop import refuse_on
 
 __all__ = ["Handle"]
 
@@ -52,8 +53,11 @@ class Handle:
 
         Raises:
             DispatchError: it was cancelled and has no episode, or the episode could not be stored.
+            LabError: called on the lab's own loop, where it would wait for itself.
             TimeoutError: it has not settled in time; it goes on.
         """
+        if not self.done():
+            refuse_on(self._job.loop, "handle.result()")
         try:
             return self._job.future.result(timeout)
         except concurrent.futures.TimeoutError as e:

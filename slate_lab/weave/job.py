@@ -23,7 +23,6 @@ class Job:
 
     Attributes:
         phase: the task that may be cancelled now: the conversation, then the compression.
-        abandoned: done when a cancelled phase did not end in its time.
         cancelled: a person or a closing lab asked for the end.
         compress: whether a model may still be asked for the compression.
     """
@@ -34,6 +33,7 @@ class Job:
         admitted: Admitted,
         *,
         clock: Callable[[], int],
+        loop: asyncio.AbstractEventLoop,
         place: Callable[[str], int | None],
         cancel: Callable[[Job, bool], None],
     ) -> None:
@@ -54,7 +54,7 @@ class Job:
         self.started_ns: int | None = None
         self.ended_ns: int | None = None
         self._abandoned: asyncio.Future[None] | None = None
-        self._place, self._cancel = place, cancel
+        self.loop, self._place, self._cancel = loop, place, cancel
 
     def begin(self, facts: FactLog, meter: Meter) -> None:
         """It has its permit and starts now."""
@@ -63,6 +63,8 @@ class Job:
     def end(self, state: ThreadState) -> None:
         """It has its terminal state; facts that come later are not kept."""
         self.state, self.ended_ns, self.live.doing = state, self.clock(), ""
+        if self.kit:
+            self.kit.stop()
         if self.facts:
             self.facts.freeze()
 
@@ -78,17 +80,15 @@ class Job:
         assert self.meter is not None
         return self.meter
 
-    @property
-    def abandoned(self) -> asyncio.Future[None]:
-        """A future of the lab's loop."""
-        if self._abandoned is None:
-            self._abandoned = asyncio.get_running_loop().create_future()
+    def enter(self, phase: asyncio.Task[Any]) -> asyncio.Future[None]:
+        """`phase` is what may be cancelled now; the future is done when it is given up."""
+        self.phase, self._abandoned = phase, asyncio.get_running_loop().create_future()
         return self._abandoned
 
     def abandon(self, phase: asyncio.Task[Any]) -> None:
         """Give up on `phase` if it still runs."""
-        if self.phase is phase and not phase.done() and not self.abandoned.done():
-            self.abandoned.set_result(None)
+        if self.phase is phase and not phase.done() and self._abandoned and not self._abandoned.done():
+            self._abandoned.set_result(None)
 
     def position(self) -> int | None:
         """Place in the queue while it waits."""

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import os
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["LoopThread"]
+from slate_lab.errors import LabError
+
+__all__ = ["LoopThread", "refuse_on"]
 
 T = TypeVar("T")
 
@@ -21,12 +24,18 @@ class LoopThread:
     """Started by its first use, stopped once by `stop`."""
 
     def __init__(self, name: str = "slate-lab") -> None:
+        self._pid = os.getpid()
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
+    @property
+    def forked(self) -> bool:
+        """Whether this is a forked child, in which the thread does not exist."""
+        return os.getpid() != self._pid
+
     def run(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Run `work` there; from any thread."""
+        """Run `work` there; from any other thread."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def stop(self) -> None:
@@ -49,3 +58,17 @@ class LoopThread:
             self.loop.run_until_complete(self.loop.shutdown_default_executor())
         finally:
             self.loop.close()
+
+
+def refuse_on(loop: asyncio.AbstractEventLoop, what: str) -> None:
+    """Refuse to wait on the loop that has to do the work.
+
+    Raises:
+        LabError: this code runs on `loop`: a tool, a model or a callback of the lab called back into it.
+    """
+    try:
+        here = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    if here is loop:
+        raise LabError(f"{what} was called on the lab's own loop and would wait for itself: await it", code="own_loop")

@@ -22,7 +22,7 @@ class Meter:
     def __init__(self, limits: Limits, clock: Callable[[], int]) -> None:
         self.limits = limits
         self.turns = self.tool_calls = self.tokens = 0
-        self.cost_nusd: int | None = 0
+        self.spent_nusd = 0
         self._clock, self._start = clock, clock()
 
     @property
@@ -31,9 +31,9 @@ class Meter:
         return (self._clock() - self._start) / NANO
 
     def spend(self, usage: Usage, cost_nusd: int | None) -> None:
-        """Count one call; an unknown cost makes the sum unknown."""
+        """Count one call; what is known of its cost still counts when another call's is unknown."""
         self.tokens += usage.tokens or 0
-        self.cost_nusd = None if cost_nusd is None or self.cost_nusd is None else self.cost_nusd + cost_nusd
+        self.spent_nusd += cost_nusd or 0
 
     def check(self) -> None:
         """Before a call of the model.
@@ -77,5 +77,5 @@ class Meter:
             ("tokens", self.tokens, self.limits.tokens),
             ("tool_calls", self.tool_calls, None if self.limits.tool_calls is None else self.limits.tool_calls),
             ("seconds", self.elapsed_s, self.limits.seconds),
-            ("usd", (self.cost_nusd or 0) / NANO, None if usd is None else float(usd)),
+            ("usd", self.spent_nusd / NANO, None if usd is None else float(usd)),
         ]

@@ -35,6 +35,8 @@ __all__ = ["GRACE_S", "Routes", "Runner"]
 
 GRACE_S = 5.0
 """Seconds a cancelled worker has before it is left behind and its permit goes on."""
+COMPRESS_S, COMPRESS_MIN_S = 900.0, 60.0
+"""Seconds for one request of the compression: as many as the action had, within these bounds."""
 RESULT_CHARS = 8_000
 """Characters of one tool result; routes with a small window get fewer."""
 
@@ -98,6 +100,8 @@ class Runner:
         ask = self._asker(job, job.admitted.grant)
         seconds = job.admitted.limits.seconds
         outcome = None if job.cancelled else await self._phase(job, self._converse(job, ask), seconds=seconds)
+        if outcome and outcome.fault:
+            self._store.events.add("worker.fault", thread=job.id, data={"traceback": outcome.fault})
         if outcome is None and job.timed_out:
             over = LimitExceeded("seconds", used=seconds or 0, limit=seconds or 0)
             outcome = Outcome(ok=False, code=over.code, detail=over.message)
@@ -106,7 +110,7 @@ class Runner:
             code=outcome.code if outcome else None,
             detail=outcome.detail if outcome else None,
             cancelled=outcome is None,
-            facts=len(job.found.facts),
+            facts=len(job.found.facts) + len(job.kit.artifacts if job.kit else ()),
             compress=job.compress,
         )
         self._settle(job, settlement, await self._episode(job, settlement, outcome), outcome)
@@ -150,8 +154,7 @@ class Runner:
     async def _phase(self, job: Job, work: Coroutine[Any, Any, T], *, seconds: float | None = None) -> T | None:
         """Run `work` as the part of the job that may be cancelled; None if it was, or if its time was up."""
         task: asyncio.Task[T] = asyncio.get_running_loop().create_task(work)
-        job.phase = task
-        both: set[asyncio.Future[Any]] = {task, job.abandoned}
+        both: set[asyncio.Future[Any]] = {task, job.enter(task)}
         try:
             done, _ = await asyncio.wait(both, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if not done:
@@ -171,11 +174,12 @@ class Runner:
         job.live.doing, job.live.text = "compressing", ""
         grant = self._compressor(job)
         ask = self._asker(job, grant)
+        seconds = max(COMPRESS_MIN_S, job.admitted.limits.seconds or COMPRESS_S)
 
         async def compress(request: Request) -> Reply | None:
             if job.cancelled and not job.compress:
                 return None
-            return await self._phase(job, ask(request, kind="compressor"))
+            return await self._phase(job, ask(request, kind="compressor"), seconds=seconds)
 
         return await conclude(
             self._base(job, settlement, outcome),
@@ -246,12 +250,13 @@ class Runner:
         known = isinstance(error, LabError)
         code = error.code if isinstance(error, LabError) else "internal"
         detail = str(error) if known else f"{type(error).__name__}: {error}"
-        job.end("failed")
         try:
+            job.end("failed")
             if not known:
                 trace = "".join(traceback.format_exception(error))
                 self._store.events.add("worker.fault", thread=job.id, data={"traceback": trace[-8_000:]})
             self._store.threads.settle(job.id, state="failed", code=code, detail=detail)
         except LabError as e:
             detail = f"{detail}; and the store could not note it: {e.message}"
-        job.future.set_exception(DispatchError.of(code, f"{job.id}: {detail}"))
+        finally:
+            job.future.set_exception(DispatchError.of(code, f"{job.id}: {detail}"))

@@ -7,13 +7,13 @@ or when the ground gives way (the store cannot be written).
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Mapping
 from typing import Protocol
 
-import msgspec
 from msgspec import Struct
 
-from slate_lab.errors import LimitExceeded, ModelError
+from slate_lab.errors import LabError, StoreError
 from slate_lab.models.protocol import Delta
 from slate_lab.records import CallKind, Message, Reply, Request, ToolCall
 from slate_lab.weave.facts import FactLog
@@ -29,13 +29,15 @@ TAIL = 400
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """How a conversation ended: `ok`, or not with a code; `final` is the last message of the assistant."""
+    """How a conversation ended: `ok`, or not with a code; `final` is the last message of the
+    assistant, `fault` the traceback of an error nobody foresaw."""
 
     ok: bool
     code: str | None = None
     detail: str | None = None
     final: str = ""
     truncated: bool = False
+    fault: str | None = None
 
 
 class Ask(Protocol):
@@ -94,7 +96,7 @@ class Worker:
         self._name, self._effort, self._max_output_tokens = name, effort, max_output_tokens
         self._steer = steer
         self._specs = tuple(t.spec for t in tools.values())
-        self._last: bytes = b""
+        self._last = ""
         self._same = 0
         self.final = ""
 
@@ -102,10 +104,14 @@ class Worker:
         """Converse until the model gives its final message, or something ends it."""
         try:
             return await self._converse()
-        except LimitExceeded as e:
+        except StoreError:
+            raise
+        except LabError as e:
             return Outcome(ok=False, code=e.code, detail=e.message, final=self.final)
-        except ModelError as e:
-            return Outcome(ok=False, code=e.code, detail=e.message, final=self.final)
+        except Exception as e:  # noqa: BLE001  a fault of ours or of a foreign model: what was found is kept
+            trace = "".join(traceback.format_exception(e))[-8_000:]
+            detail = f"{type(e).__name__}: {e}"
+            return Outcome(ok=False, code="internal", detail=detail, final=self.final, fault=trace)
 
     async def _converse(self) -> Outcome:
         while True:
@@ -146,7 +152,7 @@ class Worker:
         return Outcome(ok=True, final=reply.text.strip(), truncated=reply.finish == "length")
 
     def _stuck(self, calls: tuple[ToolCall, ...]) -> bool:
-        shape = msgspec.json.encode([(c.name, c.arguments) for c in calls], order="sorted")
+        shape = repr([(c.name, sorted(c.arguments.items(), key=str)) for c in calls])
         self._same = self._same + 1 if shape == self._last else 1
         self._last = shape
         return self._same >= STUCK
@@ -156,13 +162,26 @@ class Worker:
 
     async def _run_tools(self, calls: tuple[ToolCall, ...]) -> list[Message]:
         self._live.doing = ", ".join(_doing(c) for c in calls)[:200]
-        results = await asyncio.gather(*(self._run_tool(c) for c in calls))
         self._meter.tool_calls += len(calls)
-        messages = []
-        for call, (text, ok) in zip(calls, results, strict=True):
-            self._facts.tool(call.name, call.arguments, text, ok=ok)
-            messages.append(Message(role="tool", text=text, call_id=call.id, name=call.name))
+        tasks = [asyncio.ensure_future(self._run_tool(call)) for call in calls]
+        messages: list[Message] = []
+        try:
+            for call, task in zip(calls, tasks, strict=True):  # kept in call order, each once the earlier ones are in
+                messages.append(self._keep(call, await task))
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            for call, task in list(zip(calls, tasks, strict=True))[len(messages) :]:
+                if not task.cancelled() and task.exception() is None:
+                    self._keep(call, task.result())
+            raise
         return messages
+
+    def _keep(self, call: ToolCall, result: tuple[str, bool]) -> Message:
+        text, ok = result
+        self._facts.tool(call.name, call.arguments, text, ok=ok)
+        return Message(role="tool", text=text, call_id=call.id, name=call.name)
 
     async def _run_tool(self, call: ToolCall) -> tuple[str, bool]:
         """The result of one call and whether it went well; what goes wrong in a tool is told to the model."""

@@ -63,14 +63,15 @@ def test_more_calls_in_one_reply_than_allowed_end_the_action():
         meter.check_tools(4)
 
 
-def test_an_unknown_cost_makes_the_sum_unknown():
-    """Unknown is never counted as zero."""
-    meter = Meter(Limits(), Clock())
+def test_a_call_of_unknown_cost_does_not_lift_the_cap():
+    """What is known goes on counting against the limit."""
+    meter = Meter(Limits(usd=Decimal("0.00000001")), Clock())
     meter.spend(Usage(output=1), 5)
-    assert meter.cost_nusd == 5
     meter.spend(Usage(output=1), None)
+    meter.check()
     meter.spend(Usage(output=1), 5)
-    assert meter.cost_nusd is None
+    with pytest.raises(LimitExceeded):
+        meter.check()
 
 
 def test_what_is_left_is_told_in_words():
