@@ -35,11 +35,15 @@ class ScriptedModel:
     """Answers requests from a script, in order.
 
     Args:
-        script: a list of answers, or a function (sync or async) that makes one from the request.
+        script: a list of answers, or a function (sync or async) that makes one from the request. It is called on the
+            lab's loop, where a function that blocks (`time.sleep`, a request) stops every thread: such a function is
+            async, or `blocking` is set.
         capabilities: what it claims to be able to do.
         delay_s: seconds before each answer.
         answer_schemas: a list answers requests that carry a JSON Schema with a small valid instance, without using
             up an item, so that a list holds the worker's turns alone. False takes the next item for them too.
+        blocking: call the function in a thread of its own, at about 0.1 ms a call. It may then run in several threads
+            at once, and goes on to its end when the action is cancelled.
     """
 
     def __init__(
@@ -49,12 +53,14 @@ class ScriptedModel:
         capabilities: Capabilities | None = None,
         delay_s: float = 0.0,
         answer_schemas: bool = True,
+        blocking: bool = False,
     ) -> None:
         self.capabilities = capabilities or Capabilities(window=128_000, max_output=16_000)
         self.requests: list[Request] = []
         self._script = script
         self._delay_s = delay_s
         self._answer_schemas = answer_schemas and not callable(script)
+        self._blocking = blocking
         self._next = 0
 
     async def reply(self, request: Request, *, on_delta: Delta | None = None) -> Reply:
@@ -74,7 +80,7 @@ class ScriptedModel:
 
     async def _item(self, request: Request) -> Item:
         if callable(self._script):
-            made = self._script(request)
+            made = await asyncio.to_thread(_called, self._script, request) if self._blocking else self._script(request)
             return await made if inspect.isawaitable(made) else made
         if request.schema is not None and self._answer_schemas:
             return msgspec.json.encode(instance_of(request.schema)).decode()
@@ -85,6 +91,14 @@ class ScriptedModel:
             )
         self._next += 1
         return self._script[self._next - 1]
+
+
+def _called(script: Callable[[Request], Item | Awaitable[Item]], request: Request) -> Item | Awaitable[Item]:
+    """What the function makes; the end of an iterator in it cannot leave a thread as what it is."""
+    try:
+        return script(request)
+    except StopIteration as error:
+        raise RuntimeError("the script function raised StopIteration") from error
 
 
 def _reply(item: Item, *, n: int) -> Reply:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
+import time
 
 import pytest
 
@@ -51,6 +54,38 @@ async def test_a_function_sees_the_request() -> None:
     assert (await ScriptedModel(slow).reply(ASK)).text == "HELLO"
     asked = Request(messages=ASK.messages, schema={"type": "object"})
     assert (await ScriptedModel(lambda r: "free").reply(asked)).text == "free"
+
+
+async def test_a_function_that_blocks_has_a_thread_of_its_own() -> None:
+    """With `blocking` the loop goes on while the function waits; an async one, and its errors, come out as ever."""
+
+    def slow(request: Request) -> str:
+        time.sleep(0.1)
+        return threading.current_thread().name
+
+    async def tick() -> int:
+        ticks = 0
+        while not done.is_set():
+            await asyncio.sleep(0.005)
+            ticks += 1
+        return ticks
+
+    done = asyncio.Event()
+    ticking = asyncio.create_task(tick())
+    reply = await ScriptedModel(slow, blocking=True).reply(ASK)
+    done.set()
+    assert reply.text != threading.current_thread().name
+    assert await ticking > 3
+
+    async def later(request: Request) -> str:
+        return threading.current_thread().name
+
+    assert (await ScriptedModel(later, blocking=True).reply(ASK)).text == threading.current_thread().name
+    used_up = iter(["one"])
+    model = ScriptedModel(lambda request: next(used_up), blocking=True)
+    assert (await model.reply(ASK)).text == "one"
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await model.reply(ASK)
 
 
 async def test_schemas_are_answered_without_using_up_the_list() -> None:
