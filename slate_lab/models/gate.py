@@ -10,17 +10,22 @@ from __future__ import annotations
 import asyncio
 import random as _random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from slate_lab import tokens
-from slate_lab.errors import ModelError
+from slate_lab.errors import LabError, ModelError
+from slate_lab.models.border import plain_reply
 from slate_lab.models.estimate import count_request
 from slate_lab.models.faults import Fault, is_transient
+from slate_lab.models.plain import plain_label, plain_payload, plain_text
 from slate_lab.models.prices import PriceBook
 from slate_lab.models.protocol import Delta, Model
+from slate_lab.models.redact import redact
 from slate_lab.models.retry import RetrySpec, Stop, plan_retry
+from slate_lab.models.usage import plain_usage
 from slate_lab.records import Attempt, Cost, Reply, Request, Route, Usage
 
 __all__ = ["Gate"]
@@ -72,7 +77,9 @@ class Gate:
 
         Raises:
             ModelError: the request failed for good; `retry-exhausted`, `unreachable` and `timeout` may be tried on
-                another route.
+                another route. An exception of the model that is no error of the lab is a `bad-reply`, with the
+                exception as its cause.
+            CancelledError: the caller was cancelled, even where the model went on; nothing more is asked.
         """
         spec = retry or getattr(model, "retry", None) or RetrySpec()
         deadline = None if request.deadline_s is None else self._clock() + int(request.deadline_s * 1e9)
@@ -85,7 +92,7 @@ class Gate:
                 begun = self._clock()
                 exchange = _Exchange(n, begun, wait + (begun - asked) / 1e9, self._clock, on_delta)
                 try:
-                    return await self._once(model, request, exchange, self._left(deadline))
+                    return await self._once(model, route, request, exchange, self._left(deadline))
                 except ModelError as error:
                     plan = plan_retry(
                         error,
@@ -103,24 +110,31 @@ class Gate:
             wait = plan.seconds
             await self._sleep(wait)
 
-    async def _once(self, model: Model, request: Request, exchange: _Exchange, left_s: float | None) -> Reply:
+    async def _once(
+        self, model: Model, route: Route, request: Request, exchange: _Exchange, left_s: float | None
+    ) -> Reply:
         """One exchange, its end written into `exchange`."""
         limit = asyncio.timeout(left_s)
         try:
-            async with limit:
-                exchange.reply = await model.reply(request, on_delta=exchange)
+            with _cancellation():
+                async with limit:
+                    exchange.reply = plain_reply(await model.reply(request, on_delta=exchange))
         except asyncio.CancelledError:
             exchange.outcome = "cancelled"
             raise
         except ModelError as error:
             exchange.fail(error)
             raise
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            late = Fault("timeout", f"no answer within the deadline of {request.deadline_s:g} s")
-            exchange.fail(late)
-            raise late from error
+        except LabError as error:
+            exchange.error = plain_text(error.message)
+            raise
+        except Exception as error:
+            if isinstance(error, TimeoutError) and limit.expired():
+                fault = Fault("timeout", f"no answer within the deadline of {request.deadline_s:g} s")
+            else:
+                fault = Fault("bad-reply", f"{route}: the model raised {_said(error)}")
+            exchange.fail(fault)
+            raise fault from error
         exchange.outcome = "ok"
         return exchange.reply
 
@@ -198,6 +212,7 @@ class _Exchange:
         self._pieces: list[str] = []
 
     def __call__(self, piece: str) -> None:
+        piece = plain_text(piece)
         if self.first_ns is None:
             self.first_ns = self._clock()
         self._pieces.append(piece)
@@ -211,11 +226,12 @@ class _Exchange:
 
     def fail(self, error: ModelError) -> None:
         self.outcome = "transient" if is_transient(error) and error.kind == "retry-exhausted" else error.kind
-        self.error = error.message
+        self.error = plain_text(error.message)
         self.status = error.status
         self.unbilled = not self._pieces and (error.kind == "unreachable" or (error.status or 0) >= 400)
         if isinstance(error, Fault):
-            self._usage, self._raw, self.response_id = error.usage, error.raw_usage, error.response_id
+            self._usage, self._raw = plain_usage(error.usage), plain_payload(error.raw_usage)
+            self.response_id = plain_label(error.response_id) or None
 
     def used(self, request: Request) -> tuple[Usage, dict[str, Any] | None]:
         """Reported usage; for an answer that ended early with nothing reported, what the lab counts itself."""
@@ -226,3 +242,23 @@ class _Exchange:
         read, written = count_request(request), tokens.count("".join(self._pieces))
         raw = {"estimated_by": "slate_lab", "encoding": tokens.ENCODING, "input": read, "output": written}
         return Usage(input_fresh=read, output=written), raw
+
+
+@contextmanager
+def _cancellation() -> Iterator[None]:
+    """A cancellation of this task that the code inside swallowed is raised again at its end."""
+    task = asyncio.current_task()
+    before = task.cancelling() if task else 0
+    try:
+        yield
+    except Exception as error:
+        if task is not None and task.cancelling() > before:
+            raise asyncio.CancelledError from error
+        raise
+    if task is not None and task.cancelling() > before:
+        raise asyncio.CancelledError
+
+
+def _said(error: Exception) -> str:
+    """Type and text of an exception in one short line, without keys."""
+    return redact("".join(traceback.format_exception_only(error)))

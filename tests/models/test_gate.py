@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
-from slate_lab.errors import ModelError
+from slate_lab.errors import LimitExceeded, ModelError
 from slate_lab.models.faults import Fault
 from slate_lab.models.gate import Gate
 from slate_lab.models.prices import PriceBook, Rates, Seller
 from slate_lab.models.retry import RetrySpec
 from slate_lab.models.scripted import ScriptedModel
-from slate_lab.records import Attempt, Message, Reply, Request, Route, Usage
+from slate_lab.records import Attempt, Message, Reply, Request, Route, ToolCall, Usage
 
 ASK = Request(messages=(Message(role="user", text="hello"),))
 ROUTE = Route("scripted", "one")
@@ -242,3 +243,179 @@ async def test_a_recorded_answer_costs_nothing_and_says_what_it_was(gate: Gate) 
     assert (trail[0].cost.nusd, trail[0].cost.price) == (0, "replay")
     assert trail[0].recorded_cost is not None
     assert trail[0].recorded_cost.nusd == 20_000
+
+
+class Own:
+    """A model written by a user: one function."""
+
+    def __init__(self, act: Callable[..., Awaitable[Reply]]) -> None:
+        self.capabilities = ScriptedModel().capabilities
+        self.asked = 0
+        self._act = act
+
+    async def reply(self, request: Request, *, on_delta=None) -> Reply:
+        """Do what the test says."""
+        self.asked += 1
+        return await self._act(on_delta)
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+
+class Unspeakable(Exception):
+    """An exception that cannot be shown."""
+
+    def __str__(self) -> str:
+        """Fail."""
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        pytest.param(ValueError("out of\nideas"), "ValueError: out of ideas", id="value"),
+        pytest.param(TimeoutError("mine"), "TimeoutError: mine", id="timeout-of-its-own"),
+        pytest.param(KeyError("k"), "KeyError: 'k'", id="key"),
+        pytest.param(RuntimeError(), "RuntimeError", id="no-text"),
+        pytest.param(OSError("key=sk-planted-0123456789"), r"OSError: key=\[hidden\]", id="secret"),
+        pytest.param(Unspeakable(), "Unspeakable", id="no-words"),
+        pytest.param(ExceptionGroup("two", [ValueError("a")]), "ExceptionGroup: two", id="group"),
+    ],
+)
+@pytest.mark.parametrize("own", [False, True], ids=["scripted", "own-model"])
+async def test_an_exception_of_a_model_is_a_bad_reply(gate: Gate, error: Exception, says: str, own: bool) -> None:
+    """What a script function or a user's model raises ends the call as `bad-reply`: type and text said, the exception
+    as the cause, not asked again, one row.
+    """
+
+    async def act(_: object) -> Reply:
+        raise error
+
+    def script(_: Request) -> str:
+        raise error
+
+    trail: list[Attempt] = []
+    with pytest.raises(ModelError, match=f"scripted/one: the model raised .*{says}") as caught:
+        await gate.ask(Own(act) if own else ScriptedModel(script), ROUTE, ASK, trail=trail)
+    assert caught.value.kind == "bad-reply"
+    assert caught.value.__cause__ is error
+    assert [(a.outcome, a.error) for a in trail] == [("bad-reply", caught.value.message)]
+
+
+@pytest.mark.parametrize(
+    "error", [LimitExceeded("usd", used=2, limit=1), asyncio.CancelledError()], ids=["error-of-the-lab", "cancelled"]
+)
+async def test_what_passes_the_gate_as_it_is(gate: Gate, error: BaseException) -> None:
+    """Errors of the lab and cancellations keep their type; the exchange has its row."""
+    trail: list[Attempt] = []
+    with pytest.raises(type(error)):
+        await gate.ask(ScriptedModel([error]), ROUTE, ASK, trail=trail)
+    assert len(trail) == 1
+
+
+async def test_a_reply_of_another_type_is_a_bad_reply(gate: Gate) -> None:
+    """A model that answers with a text, or streams something else, is told so."""
+
+    async def texts(on_delta: object) -> Reply:
+        return "hello"  # type: ignore[return-value]
+
+    async def streams(on_delta: Callable[[object], None]) -> Reply:
+        on_delta(5)
+        return Reply(text="5")
+
+    for act, says in ((texts, "a Reply, not str"), (streams, "TypeError")):
+        trail: list[Attempt] = []
+        with pytest.raises(ModelError, match=says) as caught:
+            await gate.ask(Own(act), ROUTE, ASK, trail=trail)
+        assert (caught.value.kind, len(trail)) == ("bad-reply", 1)
+
+
+async def test_a_reply_of_the_users_model_is_made_plain(gate: Gate) -> None:
+    """Hostile numbers, arguments and texts of any model are fit to be stored, in the reply and in the row."""
+    pieces: list[str] = []
+
+    async def act(on_delta: Callable[[str], None]) -> Reply:
+        on_delta("a\ud83c")
+        call = ToolCall(id="c", name="f", arguments={1: 10**30})  # type: ignore[dict-item]
+        usage = Usage(input_fresh=10**30, output=-1)
+        return Reply(text="a\ud83c", calls=(call,), usage=usage, raw_usage={"n": 10**30})
+
+    trail: list[Attempt] = []
+    reply = await gate.ask(Own(act), Route("own", "x"), ASK, trail=trail, on_delta=pieces.append)
+    assert (reply.text, pieces) == ("a\ufffd", ["a\ufffd"])
+    assert reply.calls[0].arguments == {"1": "1" + "0" * 30}
+    assert trail[0].usage == reply.usage == Usage(flagged=True)
+    assert trail[0].raw_usage == {"n": "1" + "0" * 30}
+    assert trail[0].cost.nusd is None
+
+
+async def test_a_fault_of_the_users_model_is_made_plain(gate: Gate) -> None:
+    """What a failed exchange reports is fit to be stored too."""
+    fault = Fault("auth", "no\ud83c", usage=Usage(output=2**70), raw_usage={"n": 2**70}, response_id="\ud83c")
+    trail: list[Attempt] = []
+    with pytest.raises(ModelError):
+        await gate.ask(ScriptedModel([fault]), ROUTE, ASK, trail=trail)
+    assert (trail[0].usage, trail[0].raw_usage) == (Usage(flagged=True), {"n": str(2**70)})
+    assert (trail[0].error, trail[0].response_id) == ("no\ufffd", "\ufffd")
+
+
+async def swallow_and_answer() -> Reply:
+    """Go on after a cancellation."""
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        await asyncio.sleep(0.01)
+    return Reply(text="late", usage=Usage(input_fresh=7, output=3))
+
+
+async def swallow_and_fail() -> Reply:
+    """Turn a cancellation into a passing fault."""
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        raise busy() from None
+    raise AssertionError("not cancelled")
+
+
+async def swallow_and_break() -> Reply:
+    """Turn a cancellation into an exception."""
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        raise ValueError("broken") from None
+    raise AssertionError("not cancelled")
+
+
+@pytest.mark.parametrize("act", [swallow_and_answer, swallow_and_fail, swallow_and_break])
+async def test_a_model_that_swallows_the_cancellation_does_not_stop_it(
+    gate: Gate, act: Callable[[], Awaitable[Reply]]
+) -> None:
+    """The caller's cancellation comes out whatever the model makes of it: nothing more is asked, one row `cancelled`,
+    with what a late answer used.
+    """
+    model, trail = Own(lambda _: act()), []
+    task = asyncio.create_task(gate.ask(model, ROUTE, ASK, trail=trail))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert task.cancelled()
+    assert model.asked == 1
+    assert [a.outcome for a in trail] == ["cancelled"]
+    assert trail[0].usage.output == (3 if act is swallow_and_answer else None)
+
+
+async def test_cleaning_up_after_a_cancellation_may_ask() -> None:
+    """A task that was cancelled before and goes on is answered: only a cancellation during the exchange ends it."""
+
+    async def work() -> str:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return (await Gate().ask(ScriptedModel(["bye"]), ROUTE, ASK, trail=[])).text
+        return "never"
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    task.cancel()
+    assert await task == "bye"
