@@ -12,7 +12,8 @@ from slate_lab.weave.tools.kit import NOTES
 from slate_lab.weave.tools.look import SECONDS
 from slate_lab.weave.tools.workspace import Workspace
 
-LINES = 700_000
+LINES = 45_000
+LINE = "some line " * 10
 
 
 def run(kit, tool, /, **arguments):
@@ -30,7 +31,7 @@ def kit(tmp_path):
 def big(kit):
     """A text file larger than what is ever held at once, with a needle in its last line."""
     path = kit.workspace.root / "big.log"
-    path.write_bytes(b"some line\n" * (LINES - 1) + b"needle")
+    path.write_bytes(f"{LINE}\n".encode() * (LINES - 1) + b"needle")
     assert path.stat().st_size > MAX_BYTES
     return path
 
@@ -69,9 +70,16 @@ def test_a_pattern_that_explodes_costs_one_file_and_not_the_search(kit):
     assert text == f"b.txt:1: aab\n(1 file skipped: the pattern took over {SECONDS:g} s in a line, make it simpler)"
 
 
+def test_a_pattern_that_calls_itself_is_refused(kit):
+    """Recursion without end is a fault of the pattern, told as such."""
+    (kit.workspace.root / "a.txt").write_text("a")
+    with pytest.raises(ToolFailed, match="calls itself without end"):
+        run(kit, "grep", pattern="(?R)")
+
+
 def test_read_goes_through_a_large_file_page_by_page(kit, big):
     """Any line can be reached; the note says how many there are."""
-    assert run(kit, "read", path="big.log", limit=1) == f"some line\n(lines 1-1 of {LINES}; read on with offset=2)"
+    assert run(kit, "read", path="big.log", limit=1) == f"{LINE}\n(lines 1-1 of {LINES}; read on with offset=2)"
     assert run(kit, "read", path="big.log", offset=LINES) == "needle"
     assert run(kit, "read", path="big.log", offset=LINES - 1, limit=1).endswith(f"read on with offset={LINES})")
     with pytest.raises(ToolFailed, match=f"1 to {LINES}"):

@@ -160,6 +160,8 @@ def _hits(wanted: regex.Pattern[str], file: Found, sweep: Sweep) -> Iterator[str
                 hit = wanted.search(piece.text, timeout=SECONDS)
                 if hit:
                     yield f"{file.path}:{piece.number}: {_around(piece.text, hit)}"
+    except MemoryError as e:
+        raise ToolFailed(f"the pattern calls itself without end in {file.path}: make it simpler") from e
     except TimeoutError:
         sweep.skip("file", f"the pattern took over {SECONDS:g} s in a line, make it simpler")
     except OSError:
