@@ -94,6 +94,14 @@ class PriceBook:
             return Cost()
         return Cost(nusd=_listed(model, usage, at_ns) if known else None, price=_source())
 
+    def knows(self, route: Route, *, at_ns: int) -> bool:
+        """Whether what `route` uses has a price at a time, 0 for what runs here; else no limit in dollars can hold.
+
+        The first question about a listed price loads the list (`warm`).
+        """
+        some = Usage(input_fresh=1000, output=1000)
+        return self.cost(route, some, at_ns=at_ns).nusd is not None
+
     def describe(self, route: Route, *, at_ns: int) -> str:
         """The price in words for people: dollars for a million input and output tokens, `free here`, or `unknown`."""
         some = 1000  # few, so that no dearer tier for long prompts applies

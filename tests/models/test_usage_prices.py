@@ -214,3 +214,22 @@ def test_the_configuration_sets_prices() -> None:
     assert book.cost(Route("shop", "gpt-4o-mini"), usage, at_ns=NOW).nusd == 10_000 + 1_000 + 20_000
     assert book.cost(Route("openai", "gpt-4o-mini"), usage, at_ns=NOW).price != "config"
     assert book.cost(Route("local", "any"), usage, at_ns=NOW).nusd == 0
+
+
+@pytest.mark.parametrize(
+    ("route", "known"),
+    [
+        pytest.param(Route("local", "any"), True, id="local"),
+        pytest.param(Route("scripted", "any"), True, id="scripted"),
+        pytest.param(Route("box", "any"), True, id="local-by-another-name"),
+        pytest.param(Route("shop", "priced"), True, id="by-the-configuration"),
+        pytest.param(Route("shop", "other"), False, id="not-in-the-configuration"),
+        pytest.param(Route("openai", "gpt-4o-mini"), True, id="listed"),
+        pytest.param(Route("openai", "no-such-model-9"), False, id="not-listed"),
+        pytest.param(Route("own", "mine"), False, id="a-model-of-the-user"),
+    ],
+)
+def test_what_has_a_price(route: Route, known: bool) -> None:
+    """Routes that run here, are priced in the configuration, or are listed have a price; others have none."""
+    shop = Seller(base_url="http://10.0.0.7/v1", rates={"priced": Rates(input=Decimal(0), output=Decimal(0))})
+    assert PriceBook({"shop": shop, "box": Seller(protocol="local")}).knows(route, at_ns=NOW) is known
