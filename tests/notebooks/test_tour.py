@@ -25,7 +25,15 @@ def test_it_runs_on_recorded_replies(page: Path) -> None:
     """Every cell runs without a key and without a network, and the marked outputs are the saved ones."""
     env = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")} | {"SLATE_LAB_REPLAY": "replay"}
     closed = dict.fromkeys(("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"), "http://127.0.0.1:9")
-    plugin = ["-p", "no:cacheprovider", "-p", "no:playwright", "--nbval-lax", "--nbval-current-env"]
+    plugin = [
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:playwright",
+        "--nbval-lax",
+        "--nbval-current-env",
+        "--nbval-cell-timeout=60",
+    ]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-o", "addopts=", "-q", *plugin, str(page)],
         env=env | closed | {"SLATE_LAB_WEIGHTS": os.devnull},
