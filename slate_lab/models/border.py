@@ -7,8 +7,6 @@ model for what they make, and by the gate for every model.
 
 from __future__ import annotations
 
-import msgspec
-
 from slate_lab.models.plain import Hide, as_is, plain_label, plain_payload, plain_text
 from slate_lab.models.toolcalls import plain_call
 from slate_lab.models.usage import plain_count, plain_usage
@@ -30,8 +28,7 @@ def plain_reply(reply: Reply, *, hide: Hide = as_is) -> Reply:
     if not isinstance(reply.text, str):
         raise TypeError(f"the text of a Reply is a str, not {type(reply.text).__name__}")
     finish = reply.finish if isinstance(reply.finish, str) and reply.finish in _FINISHES else "other"
-    return msgspec.structs.replace(
-        reply,
+    return Reply(
         text=plain_text(reply.text, hide=hide),
         calls=tuple(plain_call(call, hide=hide) for call in reply.calls),
         finish=finish,

@@ -45,10 +45,10 @@ def plain(value: Any, *, hide: Hide = as_is, depth: int = DEPTH) -> Any:
     Raises:
         TooDeep: it is nested more than `depth` deep.
     """
-    if value is None or isinstance(value, bool):
-        return value
     if isinstance(value, str):
         return plain_text(value, hide=hide)
+    if value is None or isinstance(value, bool):
+        return value
     if isinstance(value, int):
         return _whole(int(value))
     if isinstance(value, float):
@@ -83,9 +83,19 @@ def plain_payload(raw: object, *, hide: Hide = as_is) -> dict[str, Any] | None:
     """
     if raw is None:
         return None
+    given = raw if isinstance(raw, Mapping) else {"usage": raw}
+    try:
+        whole: dict[str, Any] = plain(given, hide=hide, depth=_PAYLOAD_DEPTH + 1)
+    except TooDeep:
+        return _fitting(given, hide)
+    return whole if len(msgspec.json.encode(whole)) <= PAYLOAD_BYTES else _fitting(given, hide)
+
+
+def _fitting(given: Mapping[Any, Any], hide: Hide) -> dict[str, Any]:
+    """The entries that are not too deep and fit, in order."""
     kept: dict[str, Any] = {}
     left, omitted = PAYLOAD_BYTES, 0
-    for key, value in (raw if isinstance(raw, Mapping) else {"usage": raw}).items():
+    for key, value in given.items():
         try:
             entry = {_key(key, hide): plain(value, hide=hide, depth=_PAYLOAD_DEPTH)}
         except TooDeep:
@@ -97,7 +107,7 @@ def plain_payload(raw: object, *, hide: Hide = as_is) -> dict[str, Any] | None:
             continue
         left -= size
         kept.update(entry)
-    return {**kept, "omitted": omitted} if omitted else kept
+    return {**kept, "omitted": omitted}
 
 
 def _key(key: object, hide: Hide) -> str:

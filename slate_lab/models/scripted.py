@@ -18,6 +18,7 @@ from slate_lab.errors import ModelError
 from slate_lab.models.border import plain_reply
 from slate_lab.models.estimate import count_reply, count_request
 from slate_lab.models.example import instance_of
+from slate_lab.models.plain import plain_text
 from slate_lab.models.protocol import Capabilities, Delta
 from slate_lab.records import Reply, Request, ToolCall, Usage
 
@@ -71,7 +72,7 @@ class ScriptedModel:
         item = await self._item(request)
         if isinstance(item, BaseException):
             raise item
-        reply = plain_reply(_reply(item, n=len(self.requests)))
+        reply = _reply(item, n=len(self.requests))
         await _stream(reply.text, on_delta)
         return reply if reply.usage != Usage() else _counted(request, reply)
 
@@ -103,12 +104,12 @@ def _called(script: Callable[[Request], Item | Awaitable[Item]], request: Reques
 
 def _reply(item: Item, *, n: int) -> Reply:
     if isinstance(item, str):
-        return Reply(text=item)
+        return Reply(text=plain_text(item))
     if isinstance(item, Reply):
-        return item
+        return plain_reply(item)
     calls = item if isinstance(item, Sequence) else [item]
     made = tuple(_call(call, f"call_{n}_{i}") for i, call in enumerate(calls, start=1))
-    return Reply(text="", calls=made, finish="tool_calls")
+    return plain_reply(Reply(text="", calls=made, finish="tool_calls"))
 
 
 def _call(item: object, call_id: str) -> ToolCall:

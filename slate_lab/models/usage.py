@@ -75,6 +75,8 @@ def plain_usage(usage: object) -> Usage:
     if not isinstance(usage, Usage):
         return Usage(flagged=True)
     told = {name: getattr(usage, name) for name in _BUCKETS}
+    if all(value is None or (type(value) is int and 0 <= value <= MOST) for value in told.values()):
+        return usage
     counts = {name: plain_count(value) for name, value in told.items()}
     flagged = any(counts[name] is None and value is not None for name, value in told.items())
     return Usage(**counts, flagged=flagged or bool(usage.flagged))
