@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -29,8 +30,15 @@ def kit(tmp_path):
     return Kit(Workspace(tmp_path))
 
 
+@pytest.fixture
+def chain(kit):
+    """Makes a chain of folders `d/d/d…` in the workspace, and removes it without recursion."""
+    yield lambda levels: deep(kit.workspace.root, levels)
+    subprocess.run(["rm", "-rf", kit.workspace.root / "d"], check=True)
+
+
 def deep(root, levels):
-    """A chain of folders deeper than a walk goes."""
+    """So many folders within each other, made without ever naming their path."""
     fd = os.open(root, os.O_RDONLY)
     for _ in range(levels):
         os.mkdir("d", dir_fd=fd)
@@ -41,9 +49,9 @@ def deep(root, levels):
 
 
 @pytest.mark.parametrize(("tool", "arguments"), [("grep", {"pattern": "needle"}), ("find", {"name": "*.md"})])
-def test_a_chain_of_folders_without_end_costs_nothing(kit, tool, arguments):
+def test_a_chain_of_folders_without_end_costs_nothing(kit, chain, tool, arguments):
     """The walk is bounded in depth, says so, and finds what is not so deep."""
-    deep(kit.workspace.root, 1_100)
+    chain(1_100)
     (kit.workspace.root / "d" / "d" / "b.md").write_text("needle\n")
     began = time.monotonic()
     text = run(kit, tool, **arguments)
@@ -67,9 +75,9 @@ def test_many_files_are_walked_in_sorted_order_in_a_moment(kit):
     assert found == [f"f{f:02}/{n:03}.txt" for f in range(20) for n in range(200)] + ["notes/a.md"]
 
 
-def test_no_descriptor_stays_open_when_a_walk_is_left(kit):
+def test_no_descriptor_stays_open_when_a_walk_is_left(kit, chain):
     """A search that ends at its first match closes every folder it stands in."""
-    deep(kit.workspace.root, 30)
+    chain(30)
     before = len(os.listdir("/dev/fd"))
     with kit.workspace.walk(".", kit.sweep()) as files:
         next(files)
