@@ -4,7 +4,7 @@ BIN := .venv/bin
 LAB := .venv-lab/bin
 OUT ?= out
 
-.PHONY: help demo test check lint types layers docs notebooks model browser drill bench weights lab clean
+.PHONY: help demo test check lint types layers docs notebooks model browser drill bench weights tour lab clean
 
 help:  ## what each word does
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ bench: .venv/ready  ## import time and cost of a dispatch beside the bare loop, 
 
 weights: .venv/ready  ## fetch the embedded model's weights once, verified
 	@$(BIN)/python -m slate_lab models get
+
+tour: .venv-lab/ready  ## ask the embedded model anew and save the tour with its answers
+	@$(LAB)/python notebooks/refresh.py --record
 
 lab: .venv-lab/ready  ## JupyterLab on the tour
 	@$(LAB)/jupyter lab --notebook-dir notebooks --ServerApp.ip=127.0.0.1

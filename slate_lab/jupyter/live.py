@@ -143,6 +143,15 @@ class Ticker:
                 self._thread = threading.Thread(target=self._run, name="slate-lab-ticker", daemon=True)
                 self._thread.start()
 
+    def settle(self, timeout_s: float = 5.0) -> None:
+        """Wait until everything that has settled shows its last picture, so that a saved notebook holds it."""
+        until = time.monotonic() + timeout_s
+        while time.monotonic() < until:
+            with self._lock:
+                if not any(shown.settled() for shown in self._shown):
+                    return
+            time.sleep(self._every_s / 4)
+
     @property
     def watching(self) -> int:
         """How many displays are kept up to date."""

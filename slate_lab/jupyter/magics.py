@@ -136,6 +136,7 @@ class SlateMagics(Magics):
         seconds = None if timeout is None else _seconds(timeout)
         door = self.lab()
         left = wait_all(lambda: len(door.live()), timeout=seconds)
+        self.ticker.settle()
         say(f"{left} still running" if left else "everything has settled")
 
     def _graph(self) -> Any:

@@ -193,7 +193,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "demo",
-        "run the demonstration notebook on recorded replies and save it as HTML",
+        "run four threads on a real model and save an HTML report",
         (Option("--out", "where to put it (default: the current folder)", "DIR", kind="folder"),),
         lab=False,
         at=("program",),
