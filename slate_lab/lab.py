@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -52,21 +53,22 @@ class Lab:
         store: Store,
         models: Model | Mapping[str, Model] | None,
         env: Mapping[str, str],
-        warnings: Sequence[str],
+        notes: Sequence[str],
         clock: Callable[[], int],
     ) -> None:
         config = policy.config
         self.root, self.policy, self.config, self.store = root, policy, config, store
-        self.warnings = tuple(warnings)
         self.starting: tuple[str, float | None] = ("", None)
         self._env, self._clock = env, clock
         self._cassette = Cassette.open_for(config.replay, root)
+        self.warnings = (*notes, *(self._cassette.warnings if self._cassette else ()))
         self._shelf = Shelf(self.policy, env=env, given=models, replay=self._cassette, progress=self._progress)
         self._loop = LoopThread()
         nonce = seeded_fence if self._cassette else random_fence
+        prices = PriceBook.from_config(config)
         runner = Runner(
             store=store,
-            gate=Gate(PriceBook.from_config(config), clock=clock),
+            gate=Gate(prices, clock=clock),
             routes=self._shelf,
             config=config,
             workspace=Workspace(root / config.workspace),
@@ -80,6 +82,7 @@ class Lab:
             config=config,
             clock=clock,
             nonce=nonce,
+            priced=lambda route: prices.knows(route, at_ns=clock()),
         )
         self._closing = threading.Lock()
         self._closed = False
@@ -128,7 +131,7 @@ class Lab:
                 store=opened,
                 models=models,
                 env=env,
-                warnings=loaded.warnings,
+                notes=loaded.warnings,
                 clock=clock,
             )
         except BaseException:
@@ -166,7 +169,7 @@ class Lab:
             with ExitStack() as ending:  # each step is taken whatever becomes of the ones before it
                 ending.callback(self.store.close)
                 if self._cassette:
-                    ending.callback(self._cassette.save)
+                    ending.callback(_save, self._cassette)
                 ending.callback(self._dispatcher.give_up)
                 ending.callback(self._loop.stop)
                 ending.callback(lambda: self._loop.run(self._shelf.aclose()).result())
@@ -381,6 +384,14 @@ class Lab:
 
     def _progress(self, text: str, share: float | None) -> None:
         self.starting = (text, share)
+
+
+def _save(cassette: Cassette) -> None:
+    """Save the recordings; what could not be kept is a Python warning, for the lab is closing."""
+    known = len(cassette.warnings)
+    cassette.save()
+    for text in cassette.warnings[known:]:
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def _overrides(config: Mapping[str, Any] | None, env: Mapping[str, str]) -> dict[str, Any]:

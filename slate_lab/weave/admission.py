@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from slate_lab.errors import DispatchError, LabError, Problem
-from slate_lab.records import Action, Episode, Limits, episode_id, is_thread_id, near
+from slate_lab.records import Action, Episode, Limits, Route, episode_id, is_thread_id, near
 from slate_lab.routing.policy import Grant
 from slate_lab.tokens import clean
 from slate_lab.weave.brief import Brief, BriefTooLarge, build
@@ -46,6 +46,15 @@ class Grounds(Protocol):
     @property
     def limits(self) -> Limits:
         """Limits of every action that sets none itself."""
+        ...
+
+    @property
+    def capped(self) -> bool:
+        """Whether the session, the day or the project has a cap in dollars."""
+        ...
+
+    def priced(self, route: Route) -> bool:
+        """Whether the price of a route is known."""
         ...
 
     @property
@@ -120,12 +129,15 @@ def admit(action: Action, grounds: Grounds) -> Admitted:
     if problems or kind is None or grant is None:
         raise DispatchError(problems)
     room, reserved = room_of(grant)
+    limits = action.limits.over(kind.limits).over(grounds.limits)
+    if (limits.usd is not None or grounds.capped) and not grounds.priced(grant.route):
+        raise DispatchError.of("unpriced", _unpriced(grant.route))
     admitted = Admitted(
         action=action,
         kind=kind,
         grant=grant,
         tools=tools,
-        limits=action.limits.over(kind.limits).over(grounds.limits),
+        limits=limits,
         brief=None,
         pending=pending,
         room=room,
@@ -269,6 +281,11 @@ def _tools(
     if names and not grant.capabilities.tools:
         problems.append(Problem("no_tools", f"{grant.route} cannot call tools: choose another model or the type query"))
     return {n: grounds.tools[n] for n in names if n in grounds.tools}
+
+
+def _unpriced(route: Route) -> str:
+    place = f"providers.{route.provider}.models.{route.model}.price"
+    return f"a cap in dollars cannot hold on {route}, whose price is unknown: set {place} in slate.yaml"
 
 
 def room_of(grant: Grant) -> tuple[int | None, int | None]:

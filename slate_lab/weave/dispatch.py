@@ -13,7 +13,7 @@ from typing import Any
 
 from slate_lab.config import LabConfig
 from slate_lab.errors import DispatchError
-from slate_lab.records import Action, Episode, Limits
+from slate_lab.records import Action, Episode, Limits, Route
 from slate_lab.routing.policy import Grant
 from slate_lab.store import Store
 from slate_lab.weave.admission import admit
@@ -39,6 +39,7 @@ class Dispatcher:
         runner: carries a job once it has its permit.
         clock: nanoseconds since the epoch.
         nonce: a fence word for a source.
+        priced: whether the price of a route is known.
     """
 
     def __init__(
@@ -51,11 +52,14 @@ class Dispatcher:
         config: LabConfig,
         clock: Callable[[], int],
         nonce: Callable[[str], str],
+        priced: Callable[[Route], bool],
     ) -> None:
         self.types = thread_types(config)
         self.tools = BUILT_IN
         self.limits: Limits = limits_of(config.limits.thread)
-        self.nonce = nonce
+        self.nonce, self.priced = nonce, priced
+        scopes = config.limits
+        self.capped = any(scope.usd is not None for scope in (scopes.session, scopes.day, scopes.project))
         self._loop, self._store, self._routes, self._runner = loop, store, routes, runner
         self._config, self._clock = config, clock
         self._queue = Queue(config.max_concurrent, caps=_caps(config))

@@ -13,7 +13,7 @@ import pytest
 
 import slate_lab as sl
 from slate_lab.errors import DispatchError, LabError
-from slate_lab.records import Request
+from slate_lab.records import Reply, Request
 
 READ_A = {"tool": "read", "args": {"path": "notes/a.md"}}
 
@@ -248,3 +248,28 @@ def test_cancel_against_completion_gives_one_terminal_record_each(open_lab):
     assert {t.state for t in threads} <= {"successful", "cancelled", "failed"}
     assert len(lab.episodes()) == sum(t.state != "cancelled" for t in threads)
     assert lab.thread("after", type="query").status == "ok"
+
+
+class Own:
+    """A model of the user's own: its price is unknown."""
+
+    capabilities = sl.ScriptedModel().capabilities
+
+    async def reply(self, request: Request, *, on_delta=None) -> Reply:
+        """Always the same answer, without usage."""
+        return Reply(text="{}" if request.schema else "done")
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+@pytest.mark.parametrize("how", [{"limits": {"usd": 1}}, {}], ids=["of the action", "of the session"])
+def test_a_cap_in_dollars_on_an_unknown_price_is_refused(project, how):
+    """A cap that could not hold is refused at admission, with the line to set; without a cap the model may work."""
+    config = {} if how else {"limits": {"session": {"usd": 1}}}
+    with sl.Lab.open(project, store=":memory:", config=config, models=Own()) as lab:
+        with pytest.raises(DispatchError, match=r"providers\.own\.models\.own\.price") as caught:
+            lab.dispatch("x", type="query", **how)
+        assert caught.value.code == "unpriced"
+    with sl.Lab.open(project, store=":memory:", models=Own()) as lab:
+        assert lab.thread("x", type="query").cost_usd is None
