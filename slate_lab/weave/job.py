@@ -63,8 +63,6 @@ class Job:
     def end(self, state: ThreadState) -> None:
         """It has its terminal state; facts that come later are not kept."""
         self.state, self.ended_ns, self.live.doing = state, self.clock(), ""
-        if self.kit:
-            self.kit.stop()
         if self.facts:
             self.facts.freeze()
 

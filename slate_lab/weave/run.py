@@ -100,6 +100,8 @@ class Runner:
         ask = self._asker(job, job.admitted.grant)
         seconds = job.admitted.limits.seconds
         outcome = None if job.cancelled else await self._phase(job, self._converse(job, ask), seconds=seconds)
+        if job.kit:
+            job.kit.stop()  # the conversation is over: what was changed until now is what the episode says
         if outcome and outcome.fault:
             self._store.events.add("worker.fault", thread=job.id, data={"traceback": outcome.fault})
         if outcome is None and job.timed_out:

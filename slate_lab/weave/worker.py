@@ -195,7 +195,7 @@ class Worker:
         except ToolFailed as e:
             return f"error: {e.message}", False
         except Exception as e:  # noqa: BLE001  a tool is foreign code: its fault is told, not raised
-            return f"error: {call.name} failed: {type(e).__name__}: {e}", False
+            return self._kit.bounded(f"error: {call.name} failed: {type(e).__name__}: {e}"), False
 
 
 def _doing(call: ToolCall) -> str:
