@@ -35,7 +35,7 @@ notebooks: .venv/ready  ## the tour under nbval on recorded replies
 model: .venv/ready  ## tests on the embedded model; they say so when its weights are not here
 	@$(BIN)/python -m pytest -m model -rs
 
-browser: .venv-lab/ready  ## JupyterLab under headless Chromium; screenshots in $(OUT)/screenshots
+browser: .venv-lab/ready  ## JupyterLab under headless Chromium; screenshots in out/screenshots
 	@$(LAB)/python -m pytest -m browser -rs tests/browser
 
 drill: .venv/ready  ## kill processes at random points and count what is lost

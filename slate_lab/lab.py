@@ -352,8 +352,6 @@ class Lab:
 
         return CostBoard(self.calls())
 
-    # inside
-
     def _require_thread(self, id: str) -> Thread:
         thread = self.store.threads.get(id)
         if thread is None:
