@@ -19,6 +19,9 @@ from slate_lab.weave.job import Job
 
 __all__ = ["Asker", "check_caps", "sum_attempts"]
 
+Keep = Callable[[Reply], None]
+"""Keeps what a reply says."""
+
 _DAY_NS = 86_400 * NANO
 
 
@@ -29,8 +32,10 @@ class Asker:
         self._job, self._grant, self._model = job, grant, model
         self._gate, self._store, self._config = gate, store, config
 
-    async def __call__(self, request: Request, *, kind: CallKind, on_delta: Delta | None = None) -> Reply:
-        """The reply.
+    async def __call__(
+        self, request: Request, *, kind: CallKind, on_delta: Delta | None = None, keep: Keep | None = None
+    ) -> Reply:
+        """The reply; `keep` is given it in the same commit as the call's row.
 
         Raises:
             ModelError: the request failed for good.
@@ -42,6 +47,7 @@ class Asker:
         check_caps(self._config, self._store, job.clock())
         trail: list[Attempt] = []
         started, outcome, error, finish = job.clock(), "cancelled", None, None
+        reply: Reply | None = None
         try:
             reply = await self._gate.ask(self._model, grant.route, request, trail=trail, on_delta=on_delta)
             outcome, finish = "ok", reply.finish
@@ -52,23 +58,25 @@ class Asker:
         finally:
             usage, cost = sum_attempts(trail)
             job.spend(kind, usage, cost.nusd)
-            self._store.calls.add(
-                Call(
-                    thread=job.id,
-                    kind=kind,
-                    logical=grant.logical,
-                    provider=grant.route.provider,
-                    model=grant.route.model,
-                    started_ns=started,
-                    ended_ns=job.clock(),
-                    outcome=outcome,
-                    finish=finish,
-                    usage=usage,
-                    cost=cost,
-                    attempts=tuple(trail),
-                    error=error,
-                )
+            call = Call(
+                thread=job.id,
+                kind=kind,
+                logical=grant.logical,
+                provider=grant.route.provider,
+                model=grant.route.model,
+                started_ns=started,
+                ended_ns=job.clock(),
+                outcome=outcome,
+                finish=finish,
+                usage=usage,
+                cost=cost,
+                attempts=tuple(trail),
+                error=error,
             )
+            with self._store.batch():
+                self._store.calls.add(call)
+                if reply is not None and keep is not None:
+                    keep(reply)
 
 
 def sum_attempts(trail: Sequence[Attempt]) -> tuple[Usage, Cost]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -43,8 +43,15 @@ class Outcome(Struct, frozen=True, kw_only=True):
 class Ask(Protocol):
     """One request through the gate, counted and stored under its kind."""
 
-    async def __call__(self, request: Request, *, kind: CallKind, on_delta: Delta | None = None) -> Reply:
-        """The reply; raises `ModelError`."""
+    async def __call__(
+        self,
+        request: Request,
+        *,
+        kind: CallKind,
+        on_delta: Delta | None = None,
+        keep: Callable[[Reply], None] | None = None,
+    ) -> Reply:
+        """The reply, given to `keep` as it is stored; raises `ModelError`."""
         ...
 
 
@@ -118,7 +125,6 @@ class Worker:
             self._meter.check()
             reply = await self._next()
             self._meter.turns += 1
-            self._facts.text(reply.text)
             self.final = reply.text.strip() or self.final
             if not reply.calls:
                 return self._end(reply)
@@ -144,7 +150,10 @@ class Worker:
             effort=self._effort,
             temperature=0.0,
         )
-        return await self._ask(request, kind="worker", on_delta=self._live.delta)
+        return await self._ask(request, kind="worker", on_delta=self._live.delta, keep=self._keep_text)
+
+    def _keep_text(self, reply: Reply) -> None:
+        self._facts.text(reply.text)
 
     def _end(self, reply: Reply) -> Outcome:
         if not reply.text.strip():
