@@ -38,8 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(error, 130 if error.code == "interrupted" else 1)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader went away, as `head` does
+    except OSError as error:  # the reader went away, as `head` does, or standard output is full
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            print(f"slate-lab: {error.strerror or error}", file=sys.stderr)
         return 1
 
 

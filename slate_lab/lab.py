@@ -62,6 +62,7 @@ class Lab:
         self._env, self._clock = env, clock
         self._cassette = Cassette.open_for(config.replay, root)
         self.warnings = (*notes, *(self._cassette.warnings if self._cassette else ()))
+        workspace = Workspace.of_project(root, config.workspace)
         self._shelf = Shelf(self.policy, env=env, given=models, replay=self._cassette, progress=self._progress)
         self._loop = LoopThread()
         nonce = seeded_fence if self._cassette else random_fence
@@ -71,7 +72,7 @@ class Lab:
             gate=Gate(prices, clock=clock),
             routes=self._shelf,
             config=config,
-            workspace=Workspace(root / config.workspace),
+            workspace=workspace,
             nonce=nonce,
         )
         self._dispatcher = Dispatcher(

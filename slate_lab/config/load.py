@@ -132,6 +132,11 @@ def _find(directory: Path, problems: list[Problem]) -> Path | None:
     if directory.suffix in (".yaml", ".json") and not directory.is_dir():
         return directory if directory.exists() else None
     present = [directory / name for name in _NAMES if (directory / name).exists()]
+    for path in [path for path in present if not path.is_file()]:
+        problems.append(
+            Problem("not_a_file", "this is not a regular file: make it one, or remove it", Place(str(path)))
+        )
+        return None
     if len(present) > 1:
         message = "slate.yaml and slate.json both exist here: keep slate.yaml and remove slate.json, or the other way"
         problems.append(Problem("two_files", message, Place(str(directory))))

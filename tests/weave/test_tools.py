@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from slate_lab.errors import ConfigError
 from slate_lab.weave.tools import BUILT_IN, READ_ONLY, Kit, ToolFailed
 from slate_lab.weave.tools.workspace import Workspace
 
@@ -177,3 +178,14 @@ def test_no_description_holds_words_a_small_model_would_copy_as_an_argument():
     for tool in BUILT_IN.values():
         notes = [p["description"] for p in tool.spec.parameters["properties"].values()]
         assert not [note for note in notes if "default" in note or "/" in note]
+
+
+@pytest.mark.parametrize("folder", ["nosuch", ".slate", ".slate/sessions", "notes/a.md"])
+def test_a_workspace_must_be_a_folder_outside_the_store(tmp_path, folder):
+    """What workers may touch exists and is never the lab's own folder."""
+    (tmp_path / ".slate" / "sessions").mkdir(parents=True)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("x")
+    with pytest.raises(ConfigError, match="workspace"):
+        Workspace.of_project(tmp_path, folder)
+    assert Workspace.of_project(tmp_path, ".").root == tmp_path.resolve()

@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
 
-from slate_lab.errors import LabError
+from slate_lab.errors import ConfigError, LabError, Place, Problem
 from slate_lab.weave.tools.opening import FLAGS, NotRegular, is_odd, open_file, open_folder
 from slate_lab.weave.tools.sweep import Sweep
 from slate_lab.weave.tools.walk import MAX_PATH, Found, listing, walk
@@ -45,6 +45,19 @@ class Workspace:
     def __init__(self, root: Path, *, hidden: tuple[str, ...] = (".slate",)) -> None:
         self.root = Path(os.path.realpath(root))
         self.hidden = frozenset(name.casefold() for name in hidden)
+
+    @classmethod
+    def of_project(cls, root: Path, folder: str) -> Workspace:
+        """The workspace that a project names in its configuration.
+
+        Raises:
+            ConfigError: it is no folder, or it is the lab's own.
+        """
+        path = Path(os.path.realpath(root / folder))
+        if not path.is_dir() or ".slate" in path.parts:
+            message = f"{folder!r} is no folder that workers may use: name one that exists, outside .slate"
+            raise ConfigError([Problem("bad_workspace", message, Place(path="workspace"))])
+        return cls(path)
 
     def inside(self, path: str) -> PurePosixPath:
         """`path` as a clean path relative to the root, links resolved.
