@@ -133,9 +133,7 @@ def _find(directory: Path, problems: list[Problem]) -> Path | None:
         return directory if directory.exists() else None
     present = [directory / name for name in _NAMES if (directory / name).exists()]
     for path in [path for path in present if not path.is_file()]:
-        problems.append(
-            Problem("not_a_file", "this is not a regular file: make it one, or remove it", Place(str(path)))
-        )
+        problems.append(Problem("not_a_file", "this cannot be read: it is not a regular file", Place(str(path))))
         return None
     if len(present) > 1:
         message = "slate.yaml and slate.json both exist here: keep slate.yaml and remove slate.json, or the other way"
