@@ -183,7 +183,7 @@ class Runner:
                 return None
             return await self._phase(job, ask(request, kind="compressor"), seconds=seconds)
 
-        return await conclude(
+        episode = await conclude(
             self._base(job, settlement, outcome),
             form=settlement.form,
             final=outcome.final if outcome else "",
@@ -194,6 +194,7 @@ class Runner:
             ask=compress,
             spent=lambda: (dict(job.usage), job.cost_nusd),
         )
+        return replace(episode, ended_ns=job.clock())
 
     def _base(self, job: Job, settlement: Settlement, outcome: Outcome | None) -> Episode:
         action, grant = job.admitted.action, job.admitted.grant
@@ -218,7 +219,6 @@ class Runner:
             omitted=job.found.omitted,
             created_ns=job.thread.created_ns,
             started_ns=job.started_ns or 0,
-            ended_ns=job.clock(),
         )
 
     def _hash(self, id: str) -> str:
