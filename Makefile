@@ -13,7 +13,7 @@ demo: .venv/ready  ## the main job on a real model: four threads, a graph, a cos
 	@$(BIN)/python -m slate_lab demo --out $(OUT)/demo
 
 test: .venv/ready  ## the tests: no network, no key, under two minutes
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2
 
 check: lint types layers test model  ## everything CI checks: lint, types, layers, tests with docs and notebooks, the real model
 
