@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _GLOBAL = ("--json", "--project")
+UNAVAILABLE = 3
+"""The embedded model, or its weights, cannot be had here."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except WrongUsage as error:
         return _say(error, 2)
     except LabError as error:
-        return _say(error, 130 if error.code == "interrupted" else 1)
+        codes = {"interrupted": 130, "model_unavailable": UNAVAILABLE}
+        return _say(error, codes.get(error.code, 1))
     except KeyboardInterrupt:
         return 130
     except OSError as error:  # the reader went away, as `head` does, or standard output is full
@@ -161,23 +164,32 @@ def _config(asked: Asked) -> int:
 def _models(asked: Asked) -> int:
     if asked["get"] is None:
         return _verb(asked)
-    if asked["name"] is None:
-        raise WrongUsage("models get needs the name of the weights: slate-lab models get NAME")
     from slate_lab.models.weights import get_weights
 
     line = _FetchLine()
     try:
-        weights = get_weights(asked["name"], progress=line.show)
+        weights = get_weights(asked["name"] or _own_weights(_root(asked)), progress=line.show)
     finally:
         line.end()
     _write(asked, weights, lambda: f"{weights.path} ({weights.source})")
     return 0
 
 
+def _own_weights(root: Path) -> str:
+    """The weights of the project's embedded model."""
+    from slate_lab.config import load_config
+    from slate_lab.models.catalog import LOCAL_MODEL
+    from slate_lab.routing.policy import Policy
+
+    spec = Policy.resolve(load_config(root).config).providers.get("local")
+    return (spec.weights if spec else None) or LOCAL_MODEL
+
+
 def _demo(asked: Asked) -> int:
     from slate_lab.reports.demo import run_demo
 
     path = run_demo(Path(asked["out"] or ".").expanduser(), line=lambda text: print(text, file=sys.stderr))
+    print(f"open {path} in a browser", file=sys.stderr)
     print(path)
     return 0
 

@@ -85,7 +85,7 @@ def episode_text(episode: Episode) -> str:
             lines += ["", title, clean_block(_cut(body))]
     if episode.ratio:
         sizes = f"{tokens(episode.facts_tokens)} → {tokens(episode.episode_tokens)} tokens ({episode.ratio:.1f} : 1)"
-        lines += ["", f"{episode.fact_count:,} facts, {sizes}"]
+        lines += ["", f"{episode.fact_count:,} fact{'' if episode.fact_count == 1 else 's'}, {sizes}"]
     if episode.invented:
         lines.append(f"in no fact: {clean_line(', '.join(episode.invented))}")
     if episode.lost:
@@ -251,7 +251,7 @@ def _check(episode: Episode) -> str:
 
 
 def _facts_line(episode: Episode) -> str:
-    parts = [f"{episode.fact_count:,} facts"]
+    parts = [f"{episode.fact_count:,} fact{'' if episode.fact_count == 1 else 's'}"]
     if episode.ratio:
         parts.append(
             f"{tokens(episode.facts_tokens)} → {tokens(episode.episode_tokens)} tokens ({episode.ratio:.1f} : 1)"

@@ -81,7 +81,7 @@ class SlateMagics(Magics):
     def _said(self, name: str, result: Any) -> Any:
         if name == "cancel":
             return say(f"cancelling {', '.join(result)}" if result else "nothing to cancel: all of that has settled")
-        if result == [] and name in ("threads", "episode", "facts"):
+        if isinstance(result, list) and not result and name in ("threads", "episode", "facts"):
             return say({"threads": "no threads", "episode": "no episodes", "facts": "no facts"}[name])
         return shown(result)
 
@@ -91,7 +91,8 @@ class SlateMagics(Magics):
         """The lab, opened in the current folder if none is open yet."""
         if self.door is None:
             self.door, self._owned = self._open_lab(Path.cwd()), True
-            say(f"opened the lab at {self.door.root} (%slate open PATH for another)")
+            self.ip.user_ns["lab"] = self.door
+            say(f"opened the lab at {self.door.root} as `lab` (%slate open PATH for another)")
         return self.door
 
     def _open(self, path: str | None) -> Door:
@@ -108,6 +109,8 @@ class SlateMagics(Magics):
         if opened is not self.door:
             self.close()
         self.door, self._owned = opened, given is None
+        if given is None:
+            self.ip.user_ns["lab"] = opened
         return opened
 
     def close(self) -> None:

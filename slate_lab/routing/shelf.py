@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from slate_lab.config import ProviderSpec
+from slate_lab.errors import ConfigError, Problem
 from slate_lab.models.cassette import Cassette
 from slate_lab.models.protocol import Model
 from slate_lab.models.scripted import ScriptedModel
@@ -38,6 +39,7 @@ class Shelf:
         replay: Cassette | None = None,
         progress: Callable[[str, float | None], None],
     ) -> None:
+        _refuse_names(given)
         self._policy, self._env, self._replay, self._progress = policy, env, replay, progress
         self._every = given if given is not None and not isinstance(given, Mapping) else None
         self._named: dict[str, Model] = dict(given) if isinstance(given, Mapping) else {}
@@ -90,6 +92,14 @@ class Shelf:
         models, self._open = list(self._open.values()), {}
         for model in models:
             await model.aclose()
+
+
+def _refuse_names(given: object) -> None:
+    """`models=` takes objects that answer; a name is the natural guess, and belongs elsewhere."""
+    for name, model in given.items() if isinstance(given, Mapping) else [("models", given)]:
+        if model is not None and not isinstance(model, Model):
+            hint = 'choose one by name with config={"defaultModel": "local"}, or with model="local" for one thread'
+            raise ConfigError([Problem("not_a_model", f"{name}={str(model)[:60]!r} is no model object: {hint}")])
 
 
 def _given(model: Model, name: str) -> Grant:

@@ -6,6 +6,7 @@ moment exists in which a thread was dispatched and nobody knows it.
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 import threading
@@ -75,7 +76,8 @@ class LineView:
 
     def update(self, progress: Progress) -> None:
         """Rewrite the line."""
-        self._write(progress_line(progress)[: self._width])
+        room = min(self._width, shutil.get_terminal_size().columns - 1)
+        self._write(progress_line(progress)[:room])
 
     def close(self, last: str | None) -> None:
         """Clear the line, and leave `last` in its place."""

@@ -42,6 +42,10 @@ def parse(words: Sequence[str], place: Place) -> Asked:
         return Asked(table["help"], {"command": name.rstrip("?")})
     command = table.get(name)
     if command is None:
+        other: Place = "program" if place == "magic" else "magic"
+        if name in commands(other):
+            where = "in a notebook only: %slate" if place == "program" else "in a shell only: slate-lab"
+            raise WrongUsage(f"`{name}` is {where} {name}")
         raise WrongUsage(f"there is no command `{name}`{_meant(name, table)}; {_PROG[place]} help lists them")
     options = rest[: rest.index("--")] if "--" in rest else rest
     if "--help" in options or "-h" in options:

@@ -234,7 +234,7 @@ def check(root: Path) -> dict[str, Any]:
         loaded = load_config(root)
         report["files"] = [str(f) for f in loaded.files]
         report["warnings"] = list(loaded.warnings)
-        Policy.resolve(loaded.config)
+        Policy.resolve(loaded.config, places=loaded.places)
     except ConfigError as error:
         report["ok"] = False
         report["problems"] = [_problem(p) for p in error.problems]

@@ -99,7 +99,7 @@ def _thread_options() -> tuple[Option, ...]:
 COMMANDS: tuple[Command, ...] = (
     Command(
         "open",
-        "open the lab of a project folder, or take one that a variable holds",
+        "open the lab of a project folder as `lab`, or take one that a variable holds",
         (Option("path", "the project's folder (default: the current one), or $lab", kind="folder"),),
         lab=False,
         at=("magic",),
@@ -163,7 +163,7 @@ COMMANDS: tuple[Command, ...] = (
         "logical models, their routes, keys and prices",
         (
             Option("get", "`get NAME`: fetch the weights of an embedded model", choices=("get",), at=("program",)),
-            Option("name", "the weights to get", at=("program",)),
+            Option("name", "the weights to get (default: the project's own)", at=("program",)),
         ),
         lists=True,
     ),

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from slate_lab.errors import DispatchError, Problem
-from slate_lab.records import Action, Episode, Limits, near
+from slate_lab.records import Action, Episode, Limits, episode_id, is_thread_id, near
 
 __all__ = ["action_of"]
 
@@ -58,7 +58,14 @@ def _words(value: Any) -> Any:
 
 def _context(value: Any) -> Any:
     items = _words((value,) if isinstance(value, Episode) else value)
-    return tuple(i.id if isinstance(i, Episode) else i for i in items) if isinstance(items, tuple) else items
+    return tuple(_episode(i) for i in items) if isinstance(items, tuple) else items
+
+
+def _episode(item: Any) -> Any:
+    """The id of an episode; a thread's id stands for its episode."""
+    if isinstance(item, Episode):
+        return item.id
+    return episode_id(item) if isinstance(item, str) and is_thread_id(item) else item
 
 
 def _limits(value: Any) -> Any:

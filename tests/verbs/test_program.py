@@ -192,7 +192,7 @@ CODES = {
     "unknown episode": (["episode", "t9"], 1, "t9"),
     "no key": (["thread", "x", "--model", "gpt-sol"], 1, "OPENAI_API_KEY"),
     "no folder": (["threads", "--project", "/nowhere/at/all"], 1, "/nowhere/at/all"),
-    "weights without a name": (["models", "get"], 2, "needs the name"),
+    "weights that are nowhere": (["models", "get", "/nowhere/x.gguf"], 3, "no weights"),
 }
 
 
@@ -248,7 +248,7 @@ def test_weights_are_named_with_their_place(tmp_path: Path, capfd: pytest.Captur
     weights.write_bytes(b"GGUF" + bytes(64))
     assert main(["models", "get", str(weights), "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["path"] == str(weights)
-    assert main(["models", "get", str(tmp_path / "missing.gguf")]) == 1
+    assert main(["models", "get", str(tmp_path / "missing.gguf")]) == 3
     assert capfd.readouterr().err.count("\n") == 1
 
 

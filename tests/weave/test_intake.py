@@ -17,6 +17,7 @@ GOOD = {
         {"context": ["t2.e1", Episode(id="t1.e1", thread="t1")]},
         {"context": ("t2.e1", "t1.e1")},
     ),
+    "a thread stands for its episode": ({"context": ["t1", "t2.e1"]}, {"context": ("t1.e1", "t2.e1")}),
     "one word for a list": ({"tools": "read", "after": "t1"}, {"tools": ("read",), "after": ("t1",)}),
     "limits as a mapping": ({"limits": {"usd": 0.05, "turns": 3}}, {"limits": Limits(usd=Decimal("0.05"), turns=3)}),
     "none is the default": ({"type": None, "limits": None}, {"type": "general", "limits": Limits()}),
