@@ -211,7 +211,7 @@ class WeaveGraph:
                 self._send()
         bundle = self.widget._repr_mimebundle_()
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
-        return {**data, **text}, metadata
+        return {**data, **text, "image/svg+xml": self.static().svg}, metadata  # the picture, where no widget can be
 
     def __str__(self) -> str:
         with self._lock:
