@@ -43,6 +43,7 @@ class Card(Struct, frozen=True):
 def episode_card(episode: Episode) -> str:
     """The card of an episode: what it says, what that rests on, what was lost, what it cost."""
     state: ThreadState = "successful" if episode.status == "ok" else "failed"
+    spoken = frozenset(fact.n for fact in episode.facts if fact.kind == "text")
     blocks = [_task(episode.task)]
     if episode.detail or episode.code:
         blocks.append(_callout("Failed", f"{episode.code or ''}: {episode.detail or ''}".strip(": "), "failed"))
@@ -51,7 +52,7 @@ def episode_card(episode: Episode) -> str:
     blocks += [
         _section("Intent", _prose(episode.intent)),
         _section("Actions Taken", _list(_prose(a) for a in episode.actions)),
-        _section("Key Findings", _list(_finding(f) for f in episode.findings)),
+        _section("Key Findings", _list(_finding(f, spoken) for f in episode.findings)),
         _section("Artifacts Changed", _list(_artifact(a) for a in episode.artifacts)),
         _section("Open Issues", _list(_prose(i) for i in episode.issues)),
         _section("Handoff Notes", _prose(episode.handoff)),
@@ -207,15 +208,17 @@ def _callout(title: str, text: str, state: ThreadState) -> str:
     return f'<div style="{style}"><b>{title}</b> {_prose(text)}</div>'
 
 
-def _finding(finding: Finding) -> str:
+def _finding(finding: Finding, spoken: frozenset[int]) -> str:
+    """A finding with what it rests on, openable; `spoken` facts are the worker's own words and prove nothing."""
     if not finding.evidence:
-        return _prose(finding.text)
+        return f'{_prose(finding.text)}<div style="font-size:12px;{_SOFT}">rests on no line</div>'
     places = ", ".join(f"fact {e.fact}, line {e.line}" for e in finding.evidence[:3])
     more = f" and {len(finding.evidence) - 3} more" if len(finding.evidence) > 3 else ""
+    own = " (its own words)" if all(e.fact in spoken for e in finding.evidence) else ""
     quotes = "".join(_quote(e) for e in finding.evidence)
     return (
         f'{_prose(finding.text)}<details style="font-size:12px"><summary style="cursor:pointer;{_SOFT}">'
-        f"rests on {places}{more}</summary>{quotes}</details>"
+        f"rests on {places}{more}{own}</summary>{quotes}</details>"
     )
 
 

@@ -22,7 +22,7 @@ from slate_lab.jupyter.cards import (
     thread_card,
     thread_text,
 )
-from slate_lab.records import Call, Cost, Progress, Usage, usd
+from slate_lab.records import Call, Cost, Episode, Evidence, Fact, Finding, Progress, Usage, usd
 
 from .weaves import HOSTILE, episode, thread
 
@@ -247,3 +247,17 @@ def test_many_threads_are_summed_up() -> None:
     board = CostBoard([call(n) for n in range(1, 31)])
     assert "and 15 more: $0.0150, 1,650 tokens" in board.text
     assert "and 15 more: $0.0150, 1,650 tokens" in board.html
+
+
+def test_a_finding_without_proof_says_so() -> None:
+    """Evidence that is the worker's own sentence, or none at all, is not shown like a line of a file."""
+    facts = (Fact(n=1, kind="tool", text="09:14 deployed"), Fact(n=2, kind="text", text="It was the deploy."))
+    findings = (
+        Finding(text="Deployed at 09:14.", evidence=(Evidence(1, 1, "09:14 deployed"),)),
+        Finding(text="It was the deploy.", evidence=(Evidence(2, 1, "It was the deploy."),)),
+        Finding(text="Nobody knows."),
+    )
+    html = episode_card(Episode(id="t1.e1", thread="t1", facts=facts, fact_count=2, findings=findings))
+    assert html.count("its own words") == 1
+    assert html.index("fact 2, line 1 (its own words)") > html.index("fact 1, line 1<")
+    assert html.count("rests on no line") == 1
