@@ -13,7 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from slate_lab.jupyter.cards import episode_card
 from slate_lab.jupyter.live import Publish, Ticker, is_kernel
 from slate_lab.records import Episode, Thread
-from slate_lab.verbs.text import episode_rows, text_of, thread_rows
+from slate_lab.verbs.text import cell, episode_rows, text_of, thread_rows
 
 if TYPE_CHECKING:
     from slate_lab.jupyter.graph import WeaveGraph
@@ -131,16 +131,8 @@ def table_html(rows: Sequence[Mapping[str, Any]]) -> str:
     """Plain rows as an HTML table; everything escaped."""
     names = list(rows[0])
     head = "".join(f"<th>{html.escape(n)}</th>" for n in names)
-    body = "".join("<tr>" + "".join(f"<td>{_cell(row.get(n))}</td>" for n in names) + "</tr>" for row in rows)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell(row.get(n), limit=200))}</td>" for n in names) + "</tr>"
+        for row in rows
+    )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        value = ", ".join(str(v) for v in value)
-    text = str(value)
-    return html.escape(text if len(text) <= 200 else text[:197] + "...")

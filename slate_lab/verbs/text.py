@@ -14,6 +14,7 @@ import msgspec
 from slate_lab.records import Call, Episode, Fact, Thread, usd
 
 __all__ = [
+    "cell",
     "episode_text",
     "facts_text",
     "json_text",
@@ -69,7 +70,7 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = Non
     if not rows:
         return ""
     names = list(columns or rows[0])
-    cells = [[_cell(row.get(name)) for name in names] for row in rows]
+    cells = [[cell(row.get(name)) for name in names] for row in rows]
     right = [
         all(isinstance(row.get(n), int | float | Decimal | None) and not isinstance(row.get(n), bool) for row in rows)
         for n in names
@@ -82,7 +83,8 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = Non
     )
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any, *, limit: int = _CELL) -> str:
+    """One value of a table on one line: nothing for None, yes and no, lists with commas, cut at `limit` characters."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -90,7 +92,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, list | tuple):
         value = ", ".join(str(v) for v in value)
     text = one_line(str(value))
-    return text if len(text) <= _CELL else text[: _CELL - 3] + "..."
+    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def thread_rows(threads: Sequence[Thread]) -> list[dict[str, Any]]:

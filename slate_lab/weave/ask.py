@@ -99,9 +99,9 @@ def check_caps(config: LabConfig, store: Store, now_ns: int) -> None:
     """
     limits, spent = config.limits, store.calls.spent_nusd
     scopes: tuple[tuple[str, Decimal | None, Callable[[], int]], ...] = (
-        ("session usd", limits.session.usd, partial(spent, session=store.session)),
-        ("day usd", limits.day.usd, partial(spent, since_ns=now_ns // _DAY_NS * _DAY_NS)),
-        ("project usd", limits.project.usd, spent),
+        ("session_usd", limits.session.usd, partial(spent, session=store.session)),
+        ("day_usd", limits.day.usd, partial(spent, since_ns=now_ns // _DAY_NS * _DAY_NS)),
+        ("project_usd", limits.project.usd, spent),
     )
     for kind, cap, used in scopes:
         if cap is not None and used() >= cap * NANO:

@@ -181,7 +181,10 @@ class Runner:
         async def compress(request: Request) -> Reply | None:
             if job.cancelled and not job.compress:
                 return None
-            return await self._phase(job, ask(request, kind="compressor"), seconds=seconds)
+            reply = await self._phase(job, ask(request, kind="compressor"), seconds=seconds)
+            if reply is None and not job.cancelled:
+                raise LimitExceeded("seconds", used=seconds, limit=seconds)
+            return reply
 
         episode = await conclude(
             self._base(job, settlement, outcome),

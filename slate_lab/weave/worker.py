@@ -78,7 +78,6 @@ class Worker:
         facts, meter, live: where it writes what it found, used and is doing.
         name: the logical model, for live views.
         max_output_tokens: reserved for one answer.
-        parallel: whether independent calls of one reply run at once.
         steer: messages of a person that wait to be seen.
     """
 

@@ -6,10 +6,11 @@ import asyncio
 import threading
 
 import pytest
+from msgspec.structs import replace
 
 import slate_lab as sl
 from slate_lab.errors import DispatchError, LabError
-from slate_lab.records import Request
+from slate_lab.records import Cost, Request
 
 READ_A = {"tool": "read", "args": {"path": "notes/a.md"}}
 
@@ -199,7 +200,7 @@ def test_cancel_while_running_keeps_what_was_found(open_lab, compress):
 
     async def answer(request: Request):
         if request.schema:
-            return sl.ScriptedModel([]) and "{}"
+            return "{}"
         if len(request.messages) == 2:
             return READ_A
         asking.set()
@@ -362,10 +363,19 @@ def test_an_unknown_episode_names_what_is_near(open_lab):
         lab.episode("t2")
 
 
-def test_a_limit_on_spending_stops_before_the_next_call(open_lab):
-    """A session cap of zero dollars lets nothing out; the action fails with the limit's code."""
-    lab = open_lab(["never"], limits={"session": {"usd": 0.01}})
-    assert lab.thread("x", type="query").status == "ok"  # a scripted answer costs nothing
+@pytest.mark.parametrize("scope", ["session", "day", "project"])
+def test_a_cap_on_spending_stops_before_the_next_call(open_lab, scope):
+    """Once the cap is spent no request goes out; the action fails with the cap's name, and below it work goes on."""
+    model = sl.ScriptedModel(lambda request: "{}" if request.schema else "done")
+    lab = open_lab(model, limits={scope: {"usd": 0.01}})
+    assert lab.thread("free", type="query").status == "ok"
+    spent = Cost(nusd=10_000_000, price="config")
+    made = lab.calls()[0]
+    lab.store.calls.add(replace(made, id=0, cost=spent, attempts=(replace(made.attempts[0], cost=spent),)))
+    asked = len(model.requests)
+    episode = lab.thread("over", type="query")
+    assert (episode.status, episode.code) == ("failed", f"limit_{scope}_usd")
+    assert len(model.requests) == asked
 
 
 def test_time_is_a_limit_while_a_call_runs(open_lab):

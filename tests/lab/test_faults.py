@@ -99,6 +99,7 @@ def test_a_silent_compressor_is_given_up(open_lab, monkeypatch):
     lab = open_lab(answer)
     episode = lab.thread("x", type="query", limits={"seconds": 0.2})
     assert (episode.status, episode.compression) == ("ok", "uncompressed")
+    assert "limit seconds" in (episode.notice or "")
 
 
 def test_calling_back_into_the_lab_from_its_own_loop_is_refused(open_lab):
