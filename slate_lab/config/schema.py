@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import BeforeValidator, Field
 
+from slate_lab.config.spec import Spec
+from slate_lab.config.surface import RuntimeSpec, SlotsOf, SlotsSpec
 from slate_lab.config.values import (
     Address,
     Count,
@@ -40,7 +41,9 @@ __all__ = [
     "QueueSpec",
     "ReplaySpec",
     "RouteSpec",
+    "RuntimeSpec",
     "ScopesSpec",
+    "SlotsSpec",
     "SpendSpec",
     "ThreadTypeSpec",
     "json_schema",
@@ -53,19 +56,6 @@ Effort = Annotated[Literal["off", "minimal", "low", "medium", "high", "xhigh", "
 Protocol = Annotated[Literal["chat", "responses", "messages", "local", "scripted"], _word]
 Rating = Annotated[int, Field(ge=1, le=100), BeforeValidator(read_whole)]
 Retries = Annotated[int, Field(ge=0, le=20), BeforeValidator(read_whole)]
-
-
-class Spec(BaseModel):
-    """A part of the file: frozen, unknown keys refused, keys in camelCase."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        validate_by_alias=True,
-        validate_by_name=False,
-        hide_input_in_errors=True,
-    )
 
 
 class PriceSpec(Spec):
@@ -198,6 +188,7 @@ class ThreadTypeSpec(Spec):
     charter: Text | None = None
     model: Name | None = None
     limits: LimitsSpec = LimitsSpec()
+    slots: SlotsOf | None = None
 
 
 class CompressorSpec(Spec):
@@ -225,6 +216,8 @@ class LabConfig(Spec):
     providers: dict[Name, ProviderSpec] = Field(default_factory=dict)
     models: ModelsSpec = ModelsSpec()
     thread_types: dict[Name, ThreadTypeSpec] = Field(default_factory=dict)
+    runtime: RuntimeSpec = RuntimeSpec()
+    slots: SlotsSpec = SlotsSpec()
     compressor: CompressorSpec = CompressorSpec()
     replay: ReplaySpec = ReplaySpec()
     durability: Annotated[Literal["normal", "full"], _word] = "normal"

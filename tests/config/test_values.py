@@ -165,3 +165,22 @@ def test_a_key_in_the_file_is_refused_and_not_repeated(tmp_path: Path, line: str
         return
     (tmp_path / "slate.yaml").write_text(text)
     assert "sk-live-51abc" not in repr(load_config(tmp_path, home=tmp_path / "home"))
+
+
+def test_the_keys_of_slots_are_spelled_as_they_are(tmp_path: Path) -> None:
+    """`surface_root` and `enforce_slot_timeouts` keep their underscores; a type says all, base or a list of slots."""
+    text = "runtime: {surface_root: core, enforce_slot_timeouts: true}\nslots: {capabilities: [state.*]}\n"
+    (tmp_path / "slate.yaml").write_text(text + "threadTypes: {a: {slots: all}, b: {slots: [recall]}, c: {}}\n")
+    config = load_config(tmp_path, home=tmp_path / "home").config
+    assert (config.runtime.surface_root, config.runtime.enforce_slot_timeouts) == ("core", True)
+    assert config.slots.capabilities == ["state.*"]
+    assert [t.slots for t in config.thread_types.values()] == ["all", ["recall"], None]
+
+
+def test_a_slot_choice_that_is_none(tmp_path: Path) -> None:
+    """Another word for the slots of a type is refused with the words that are known."""
+    (tmp_path / "slate.yaml").write_text("threadTypes: {a: {slots: some}}\nruntime: {surfaceRoot: x}\n")
+    with pytest.raises(ConfigError) as caught:
+        load_config(tmp_path, home=tmp_path / "home")
+    assert "expected all, base or a list of slot ids" in str(caught.value)
+    assert "did you mean surface_root?" in str(caught.value)
