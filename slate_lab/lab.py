@@ -31,6 +31,7 @@ from slate_lab.weave.handle import Handle
 from slate_lab.weave.intake import action_of
 from slate_lab.weave.loop import LoopThread, refuse_on
 from slate_lab.weave.run import Runner
+from slate_lab.weave.tools import BUILT_IN
 from slate_lab.weave.tools.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Lab:
             routes=self._shelf,
             runner=runner,
             config=config,
+            tools=BUILT_IN,
             clock=clock,
             nonce=nonce,
             priced=lambda route: prices.knows(route, at_ns=clock()),

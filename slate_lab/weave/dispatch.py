@@ -21,7 +21,7 @@ from slate_lab.weave.handle import Handle
 from slate_lab.weave.job import Job
 from slate_lab.weave.run import GRACE_S, Routes, Runner
 from slate_lab.weave.schedule import Queue
-from slate_lab.weave.tools import BUILT_IN
+from slate_lab.weave.tools import Tool
 from slate_lab.weave.types import limits_of, thread_types
 
 __all__ = ["Dispatcher"]
@@ -37,6 +37,7 @@ class Dispatcher:
         loop: the lab's own event loop, running in its own thread.
         store, routes, config: what the lab wired.
         runner: carries a job once it has its permit.
+        tools: all tools of this lab, by name; a thread type grants some of them.
         clock: nanoseconds since the epoch.
         nonce: a fence word for a source.
         priced: whether the price of a route is known.
@@ -50,12 +51,13 @@ class Dispatcher:
         routes: Routes,
         runner: Runner,
         config: LabConfig,
+        tools: Mapping[str, Tool],
         clock: Callable[[], int],
         nonce: Callable[[str], str],
         priced: Callable[[Route], bool],
     ) -> None:
         self.types = thread_types(config)
-        self.tools = BUILT_IN
+        self.tools = tools
         self.limits: Limits = limits_of(config.limits.thread)
         self.nonce, self.priced = nonce, priced
         scopes = config.limits

@@ -99,9 +99,10 @@ class Runner:
         job.begin(FactLog(job.id, self._store.facts, job.clock), Meter(job.admitted.limits, job.clock))
         ask = self._asker(job, job.admitted.grant)
         seconds = job.admitted.limits.seconds
-        outcome = None if job.cancelled else await self._phase(job, self._converse(job, ask), seconds=seconds)
-        if job.kit:
-            job.kit.stop()  # the conversation is over: what was changed until now is what the episode says
+        try:
+            outcome = None if job.cancelled else await self._phase(job, self._converse(job, ask), seconds=seconds)
+        finally:
+            await self._close_tools(job)  # what was changed until now is what the episode says
         if outcome and outcome.fault:
             self._store.events.add("worker.fault", thread=job.id, data={"traceback": outcome.fault})
         if outcome is None and job.timed_out:
@@ -116,6 +117,12 @@ class Runner:
             compress=job.compress,
         )
         self._settle(job, settlement, await self._episode(job, settlement, outcome), outcome)
+
+    async def _close_tools(self, job: Job) -> None:
+        """The conversation is over: no tool changes anything any more, and what tools hold open is closed."""
+        faults = await job.kit.aclose() if job.kit else ()
+        if faults:
+            self._store.events.add("tools.close_failed", thread=job.id, data={"faults": list(faults)})
 
     def _asker(self, job: Job, grant: Grant) -> Asker:
         model = self._routes.model(grant)
@@ -137,7 +144,14 @@ class Runner:
             brief = write_brief(admitted, [e for e in stored if e], nonce=self._nonce)
             self._store.threads.brief(job.id, brief.parts)
         window = admitted.grant.capabilities.window
-        job.kit = Kit(self._workspace, max_chars=min(RESULT_CHARS, window) if window else RESULT_CHARS)
+        job.kit = Kit(
+            self._workspace,
+            thread=job.id,
+            kind=admitted.kind.name,
+            context=admitted.action.context,
+            tools=admitted.tools,
+            max_chars=min(RESULT_CHARS, window) if window else RESULT_CHARS,
+        )
         worker = Worker(
             brief.messages,
             tools=admitted.tools,

@@ -169,7 +169,7 @@ class Worker:
         return f"the same call of {calls[0].name} was made {STUCK} times in a row"
 
     async def _run_tools(self, calls: tuple[ToolCall, ...]) -> list[Message]:
-        self._live.doing = ", ".join(_doing(c) for c in calls)[:200]
+        self._live.doing = ", ".join(_doing(c, self._tools.get(c.name)) for c in calls)[:200]
         self._meter.tool_calls += len(calls)
         tasks = [asyncio.ensure_future(self._run_tool(call)) for call in calls]
         messages: list[Message] = []
@@ -206,6 +206,8 @@ class Worker:
             return self._kit.bounded(f"error: {call.name} failed: {type(e).__name__}: {e}"), False
 
 
-def _doing(call: ToolCall) -> str:
+def _doing(call: ToolCall, tool: Tool | None) -> str:
+    if tool is not None and tool.doing is not None:
+        return tool.doing(call.arguments)[:80]
     first = next((str(v) for v in call.arguments.values()), "")
     return f"{call.name} {first}".strip()[:80]

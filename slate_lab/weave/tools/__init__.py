@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slate_lab.weave.tools.kit import Artifact, Kit, Tool, ToolFailed, make_tool
+from slate_lab.weave.tools.kit import Approve, Artifact, Kit, Tool, ToolFailed, make_tool
 from slate_lab.weave.tools.registry import BUILT_IN, READ_ONLY
 
-__all__ = ["BUILT_IN", "READ_ONLY", "Artifact", "Kit", "Tool", "ToolFailed", "make_tool"]
+__all__ = ["BUILT_IN", "READ_ONLY", "Approve", "Artifact", "Kit", "Tool", "ToolFailed", "make_tool"]

@@ -1,7 +1,7 @@
-"""From a Python function to a tool: schema by signature, arguments checked strictly, calls run off the loop.
+"""From a Python function to a tool: schema by signature, arguments checked strictly, blocking calls run off the loop.
 
-A tool is a function whose first parameter is the `Kit` it works with; the rest are its arguments. The first
-paragraph of its docstring is what the model reads, `Args:` lines describe the arguments.
+A tool is a function, plain or `async`, whose first parameter is the `Kit` it works with; the rest are its arguments.
+The first paragraph of its docstring is what the model reads, `Args:` lines describe the arguments.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any, get_type_hints
+from contextvars import ContextVar
+from typing import Annotated, Any, Protocol, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -21,12 +22,27 @@ from slate_lab.tokens import clean
 from slate_lab.weave.tools.sweep import Sweep
 from slate_lab.weave.tools.workspace import ToolFailed, Workspace
 
-__all__ = ["Artifact", "Kit", "Tool", "ToolFailed", "make_tool"]
+__all__ = ["CLOSE_S", "Approve", "Artifact", "Kit", "Tool", "ToolFailed", "make_tool"]
 
 NOTES = 500
 """Room for the notes below a result, in characters."""
 STOP_S = 1.0
 """How long `Kit.stop` waits for a change that is under way."""
+CLOSE_S = 5.0
+"""How long one closer of a kit may take."""
+
+_call_ended: ContextVar[threading.Event | None] = ContextVar("call_ended", default=None)
+"""Set when the one call that runs in this context was cancelled."""
+
+Text = str | Awaitable[str]
+
+
+class Approve(Protocol):
+    """Asks a person whether a call may be made."""
+
+    async def __call__(self, tool: str, arguments: Mapping[str, Any]) -> None:
+        """Return if it may; raise `ToolFailed` with the reason if not."""
+        ...
 
 
 class Artifact(Struct, frozen=True):
@@ -42,6 +58,10 @@ class Kit:
 
     Attributes:
         workspace: where paths resolve.
+        thread, kind: the thread's id and the name of its type.
+        context: ids of its context episodes.
+        tools: what this worker was granted, by name.
+        approve: asked before every call; None lets all be made.
         max_chars: the most characters one result should have; short notes come on top.
         stopped: set when no tool may start or change anything any more.
 
@@ -53,16 +73,27 @@ class Kit:
         self,
         workspace: Workspace,
         *,
+        thread: str = "",
+        kind: str = "",
+        context: tuple[str, ...] = (),
+        tools: Mapping[str, Tool] | None = None,
+        approve: Approve | None = None,
         max_chars: int = 8_000,
         max_search_bytes: int = 64_000_000,
         max_search_s: float = 10.0,
     ) -> None:
         self.workspace = workspace
+        self.thread, self.kind, self.context = thread, kind, context
+        self.tools: Mapping[str, Tool] = tools or {}
+        self.approve = approve
         self.max_chars = max_chars
         self.stopped = threading.Event()
         self._max_search_bytes, self._max_search_s = max_search_bytes, max_search_s
         self._changed: dict[str, Artifact] = {}
         self._change = threading.Lock()
+        self._closers: list[Callable[[], Awaitable[None] | None]] = []
+        self._closed = False
+        self._closing = threading.Lock()
 
     def stop(self) -> None:
         """Let no tool start or change anything any more; running ones end soon. Called from any thread.
@@ -74,9 +105,41 @@ class Kit:
             self._change.release()
 
     def check(self) -> None:
-        """Raise `ToolFailed` if the kit was stopped; tools call it at every step."""
-        if self.stopped.is_set():
+        """Raise `ToolFailed` if the kit was stopped or this call was cancelled; tools call it at every step."""
+        ended = _call_ended.get()
+        if self.stopped.is_set() or (ended is not None and ended.is_set()):
             raise ToolFailed("stopped")
+
+    def on_close(self, closer: Callable[[], Awaitable[None] | None]) -> None:
+        """Have `closer` called once, on the loop, when the conversation is over; the last one given goes first.
+
+        Raises:
+            ToolFailed: the kit is closed already: whoever calls closes what it holds itself.
+        """
+        with self._closing:
+            if self._closed:
+                raise ToolFailed("stopped")
+            self._closers.append(closer)
+
+    async def aclose(self) -> tuple[str, ...]:
+        """Stop, then call every closer; returns what went wrong, for a closer that fails holds up no other.
+
+        A second call does nothing.
+        """
+        with self._closing:
+            closers, self._closers, self._closed = self._closers[::-1], [], True
+        self.stop()
+        faults = []
+        for closer in closers:
+            try:
+                under_way = closer()
+                if under_way is not None:
+                    await asyncio.wait_for(under_way, CLOSE_S)
+            except TimeoutError:
+                faults.append(f"{_name(closer)} took more than {CLOSE_S:g} s and was left")
+            except Exception as e:  # noqa: BLE001  a closer may be foreign code: the others are still called
+                faults.append(f"{_name(closer)}: {type(e).__name__}: {e}")
+        return tuple(faults)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -120,28 +183,38 @@ class Tool(Struct, frozen=True):
 
     Attributes:
         spec: what the model sees.
-        run: `(kit, arguments) -> text`, blocking.
-        doing: `(arguments) -> text`, what a live view says while it runs.
+        run: `(kit, arguments) -> text`, blocking or a coroutine function.
+        doing: `(arguments) -> text`, what a live view says while it runs; None is its name and first argument.
     """
 
     spec: ToolSpec
-    run: Callable[[Kit, dict[str, Any]], str]
+    run: Callable[[Kit, dict[str, Any]], Text]
+    doing: Callable[[Mapping[str, Any]], str] | None = None
 
     async def call(self, kit: Kit, arguments: dict[str, Any]) -> str:
-        """Run the tool in a worker thread of the loop; a cancel stops the kit, and with it the thread.
+        """Run the tool, a blocking one in a worker thread of the loop; a cancel ends this call, and with it the thread.
 
         Raises:
-            ToolFailed: the kit was stopped, the arguments do not fit, or the tool says why it cannot.
+            ToolFailed: the kit was stopped, the arguments do not fit, a person denied it, or the tool says why not.
         """
+        kit.check()
+        if kit.approve is not None:
+            await kit.approve(self.spec.name, arguments)
+        if inspect.iscoroutinefunction(self.run):
+            return str(await self.run(kit, arguments))
+        ended = threading.Event()
+        before = _call_ended.set(ended)
         try:
-            return await asyncio.to_thread(self.run, kit, arguments)
+            return str(await asyncio.to_thread(self.run, kit, arguments))
         except asyncio.CancelledError:
-            kit.stop()
+            ended.set()
             raise
+        finally:
+            _call_ended.reset(before)
 
 
-def make_tool(function: Callable[..., str]) -> Tool:
-    """The tool that `function(kit, **arguments)` is; its name is the function's own."""
+def make_tool(function: Callable[..., Any], *, doing: Callable[[Mapping[str, Any]], str] | None = None) -> Tool:
+    """The tool that `function(kit, **arguments)`, plain or `async`, is; its name is the function's own."""
     summary, notes = _docs(function)
     hints = get_type_hints(function, include_extras=True)
     fields: list[Any] = []
@@ -153,15 +226,31 @@ def make_tool(function: Callable[..., str]) -> Tool:
     shape = msgspec.defstruct(f"{function.__name__}_arguments", fields, forbid_unknown_fields=True)
 
     def run(kit: Kit, arguments: dict[str, Any]) -> str:
-        kit.check()
-        try:
+        with _words(kit, function.__name__):
             return kit.bounded(function(kit, **_arguments(function.__name__, fields, shape, arguments)))
-        except ToolFailed as e:
-            raise ToolFailed(kit.bounded(e.message)) from e
-        except OSError as e:
-            raise ToolFailed(kit.bounded(f"{function.__name__} failed: {e.strerror or e}")) from e
 
-    return Tool(ToolSpec(name=function.__name__, description=summary, parameters=_schema(shape)), run)
+    async def run_async(kit: Kit, arguments: dict[str, Any]) -> str:
+        with _words(kit, function.__name__):
+            return kit.bounded(await function(kit, **_arguments(function.__name__, fields, shape, arguments)))
+
+    spec = ToolSpec(name=function.__name__, description=summary, parameters=_schema(shape))
+    return Tool(spec, run_async if inspect.iscoroutinefunction(function) else run, doing)
+
+
+@contextmanager
+def _words(kit: Kit, tool: str) -> Iterator[None]:
+    """What goes wrong in `tool`, in words for the model."""
+    kit.check()
+    try:
+        yield
+    except ToolFailed as e:
+        raise ToolFailed(kit.bounded(e.message)) from e
+    except OSError as e:
+        raise ToolFailed(kit.bounded(f"{tool} failed: {e.strerror or e}")) from e
+
+
+def _name(closer: Callable[..., Any]) -> str:
+    return str(getattr(closer, "__qualname__", type(closer).__name__))
 
 
 def _arguments(tool: str, fields: list[Any], shape: type[Any], given: dict[str, Any]) -> dict[str, Any]:
@@ -183,7 +272,7 @@ def _schema(shape: type[Any]) -> dict[str, Any]:
     return body
 
 
-def _docs(function: Callable[..., str]) -> tuple[str, dict[str, str]]:
+def _docs(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     text = inspect.getdoc(function) or ""
     summary, _, rest = text.partition("\n\nArgs:\n")
     notes: dict[str, str] = {}
