@@ -20,6 +20,7 @@ from slate_lab.models.gate import Gate
 from slate_lab.models.prices import PriceBook
 from slate_lab.models.protocol import Model
 from slate_lab.records import Action, Call, Episode, Event, Fact, Thread, near, thread_of
+from slate_lab.routing.listing import model_rows
 from slate_lab.routing.policy import Grant, Policy
 from slate_lab.routing.shelf import Shelf
 from slate_lab.store import Store
@@ -301,8 +302,8 @@ class Lab:
         return self.store.events.list(thread)
 
     def models(self) -> list[dict[str, Any]]:
-        """One row per logical model: ratings, route, whether its key is there (never the key), price."""
-        return self.policy.rows(self._env)
+        """One row per permitted route: ratings, route, whether its key is there (never the key), price, guidance."""
+        return list(model_rows(self.policy, self._env))
 
     def status(self) -> dict[str, Any]:
         """Where the lab stands: project, store, default model, permits, queue, spend, warnings."""

@@ -13,7 +13,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from slate_lab.jupyter.cards import episode_card
 from slate_lab.jupyter.live import Publish, Ticker, is_kernel
 from slate_lab.records import Episode, Thread
-from slate_lab.verbs.text import cell, episode_rows, text_of, thread_rows
+from slate_lab.routing.rows import ModelRow, narrow
+from slate_lab.verbs.text import MODELS_NOTE, cell, episode_rows, text_of, thread_rows
 
 if TYPE_CHECKING:
     from slate_lab.jupyter.graph import WeaveGraph
@@ -123,6 +124,8 @@ def rows_html(values: Sequence[Any]) -> str | None:
         return None
     head = values[:_ROWS]
     rows = thread_rows(head) if kind is Thread else episode_rows(head) if kind is Episode else list(head)
+    if kind is ModelRow:
+        return f"{table_html(narrow(values))}<p>{html.escape(MODELS_NOTE)}</p>"
     more = f"<p>{len(values) - _ROWS:,} more rows not shown</p>" if len(values) > _ROWS else ""
     return table_html(rows) + more
 

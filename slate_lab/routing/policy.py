@@ -7,9 +7,7 @@ effort, a key that is there. What fits a task stays a judgement: guidelines and 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -17,14 +15,13 @@ from msgspec import Struct
 from slate_lab.config import LabConfig, ProviderSpec, nearest_place
 from slate_lab.errors import ConfigError, DispatchError, Place, Problem
 from slate_lab.models.catalog import PRESETS, capabilities, weights_name, with_preset
-from slate_lab.models.prices import PriceBook
 from slate_lab.models.protocol import Capabilities
 from slate_lab.records import Route, near
 from slate_lab.routing.edits import Report, plan_pool
 from slate_lab.routing.logical import LogicalModel
 from slate_lab.routing.pool import JUDGEMENT, POOL
 
-__all__ = ["MAX_CHARS", "MAX_LINES", "Grant", "LogicalModel", "Policy"]
+__all__ = ["MAX_CHARS", "MAX_LINES", "Grant", "LogicalModel", "Policy", "key_missing"]
 
 MAX_CHARS = 19_400
 MAX_LINES = 105
@@ -140,7 +137,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         if not able:
             raise DispatchError.of("effort_unsupported", _unsupported(model))
         for grant in able:
-            if not _missing(grant.provider, env):
+            if not key_missing(grant.provider, env):
                 return grant
         if not need_key:
             return able[0]
@@ -154,35 +151,6 @@ class Policy(Struct, frozen=True, kw_only=True):
             return None
         effort = model.effort if model.effort in able.efforts else None
         return Grant(logical=model.model, route=route, effort=effort, provider=provider, capabilities=able)
-
-    def rows(self, env: Mapping[str, str], *, at_ns: int | None = None) -> list[dict[str, Any]]:
-        """One row per permitted route, for people: what it is, whether its key is set, what it costs.
-
-        Keys: `name, default, rating, cost_rating, effort, provider, model, key_variable, key_present, window, price,
-        note`; `window` is None where it is unknown, `key_variable` where no key is needed. The price is that at
-        `at_ns`.
-        """
-        default = self.default(env)
-        book = PriceBook.from_config(self.config)
-        now = time.time_ns() if at_ns is None else at_ns
-        return [
-            {
-                "name": model.model,
-                "default": model.model == default,
-                "rating": model.capability_rating,
-                "cost_rating": model.cost_rating,
-                "effort": model.effort,
-                "provider": route.provider,
-                "model": route.model,
-                "key_variable": self.providers[route.provider].api_key_env,
-                "key_present": not _missing(self.providers[route.provider], env),
-                "window": capabilities(route.provider, self.providers[route.provider], route.model).window,
-                "price": book.describe(route, at_ns=now),
-                "note": f"{model.guidelines} {model.cautions}",
-            }
-            for model in self.models.values()
-            for route in model.routes
-        ]
 
     def render(self) -> str:
         """The policy as an orchestrator reads it: one line per logical model."""
@@ -234,10 +202,11 @@ def _check_names(policy: Policy, report: Report) -> None:
 
 
 def _keyed(provider: ProviderSpec, env: Mapping[str, str]) -> bool:
-    return provider.api_key_env is not None and not _missing(provider, env)
+    return provider.api_key_env is not None and not key_missing(provider, env)
 
 
-def _missing(provider: ProviderSpec, env: Mapping[str, str]) -> bool:
+def key_missing(provider: ProviderSpec, env: Mapping[str, str]) -> bool:
+    """Whether a provider needs a key that is not set."""
     return provider.api_key_env is not None and not env.get(provider.api_key_env, "").strip()
 
 

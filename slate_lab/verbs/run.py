@@ -160,7 +160,7 @@ def _frames(asked: Asked, door: Door, names: Mapping[str, Any]) -> Any:
 
 
 def _models(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [dict(row) for row in door.models()]
+    return list(door.models())
 
 
 def _config(asked: Asked, door: Door, names: Mapping[str, Any]) -> Any:

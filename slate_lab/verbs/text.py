@@ -12,12 +12,15 @@ from typing import Any
 import msgspec
 
 from slate_lab.records import Call, Episode, Fact, Thread, usd
+from slate_lab.routing.rows import ModelRow, narrow
 
 __all__ = [
+    "MODELS_NOTE",
     "cell",
     "episode_text",
     "facts_text",
     "json_text",
+    "models_text",
     "money",
     "one_line",
     "plain",
@@ -32,6 +35,10 @@ _CONTROL = re.compile(
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]|[\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # controls, turns of direction
 )
 _CELL = 60
+MODELS_NOTE = (
+    "* default; cap and cost are judgements from 1 to 100; key: set, no (not set), - (needs none). "
+    "More: `slate-lab models --json`"
+)
 
 
 def one_line(text: str) -> str:
@@ -156,6 +163,11 @@ def facts_text(facts: Sequence[Fact]) -> str:
     return "\n\n".join(parts)
 
 
+def models_text(rows: Sequence[ModelRow]) -> str:
+    """The pool in a narrow table, and below it what the columns mean and where the rest stands."""
+    return f"{table(narrow(rows))}\n{MODELS_NOTE}"
+
+
 def weave_text(threads: Sequence[Thread]) -> str:
     """The weave as lines: each thread with its state and label, and the episodes it cites."""
     lines = []
@@ -199,6 +211,8 @@ def _list_text(values: Sequence[Any]) -> str:
         return table(episode_rows(values))
     if isinstance(first, Fact):
         return facts_text(values)
+    if isinstance(first, ModelRow):
+        return models_text(values)
     if isinstance(first, Mapping):
         return table(values)
     return "\n".join(str(v) for v in values)

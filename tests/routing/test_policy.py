@@ -13,8 +13,11 @@ from slate_lab.config import LabConfig, load_config
 from slate_lab.errors import ConfigError, DispatchError
 from slate_lab.models.catalog import PRESETS
 from slate_lab.records import Route
+from slate_lab.routing.listing import model_rows
 from slate_lab.routing.policy import MAX_CHARS, MAX_LINES, LogicalModel, Policy
 from slate_lab.routing.pool import POOL
+from slate_lab.routing.rows import narrow
+from slate_lab.verbs.text import table
 
 MINE = {
     "model": "mine",
@@ -269,7 +272,7 @@ def test_a_scripted_provider_needs_nothing(tmp_path: Path) -> None:
         tmp_path, models={"add": [{**MINE, "providers": {"scripted": "s"}, "preferredProvider": "scripted"}]}
     )
     assert policy.route("mine", {}).provider.protocol == "scripted"
-    row = next(row for row in policy.rows({}) if row["name"] == "mine")
+    row = next(row for row in model_rows(policy, {}) if row["name"] == "mine")
     assert (row["key_variable"], row["key_present"], row["price"]) == (None, True, "free here")
 
 
@@ -279,7 +282,7 @@ def test_rows_say_what_a_person_needs(tmp_path: Path) -> None:
     policy = resolve(
         tmp_path, models={"add": [MINE]}, providers={"ollama": {"models": {"qwen3:8b": {"price": price, "window": 9}}}}
     )
-    rows = policy.rows({"OPENAI_API_KEY": "sk-secret"}, at_ns=1_764_000_000_000_000_000)
+    rows = model_rows(policy, {"OPENAI_API_KEY": "sk-secret"}, at_ns=1_764_000_000_000_000_000)
     assert "sk-secret" not in str(rows)
     by_name = {row["name"]: row for row in rows}
     assert by_name["gpt-luna"]["key_present"] is True
@@ -293,5 +296,26 @@ def test_rows_say_what_a_person_needs(tmp_path: Path) -> None:
 
 def test_every_hosted_model_has_a_price() -> None:
     """The shipped hosted models are all in the price list, so that their spend is known."""
-    rows = Policy.resolve(LabConfig()).rows({}, at_ns=1_796_000_000_000_000_000)
+    rows = model_rows(Policy.resolve(LabConfig()), {}, at_ns=1_796_000_000_000_000_000)
     assert [row["name"] for row in rows if row["price"] == "unknown"] == []
+
+
+def test_the_narrow_rows_fit_a_page(tmp_path: Path) -> None:
+    """For an eye: eight short columns under 100 characters a line, what routes share told once, no key's value."""
+    rows = model_rows(Policy.resolve(LabConfig()), {"GROQ_API_KEY": "gsk-secret"}, at_ns=1_796_000_000_000_000_000)
+    text = table(narrow(rows))
+    assert max(map(len, text.splitlines())) <= 100
+    assert "gsk-secret" not in text
+    oss = [row for row in narrow(rows) if row["route"].endswith("gpt-oss-120b")]
+    assert [(row["model"], row["cap"], row["key"]) for row in oss] == [("gpt-oss *", 45, "set"), ("", None, "no")]
+    assert oss[0]["$/M in, out"] == "0.15, 0.6"
+
+
+def test_a_window_nobody_knows_is_shown_as_unknown(tmp_path: Path) -> None:
+    """An unknown window says so, in the narrow rows too, and is null for a program."""
+    rows = [r for r in model_rows(resolve(tmp_path, models={"add": [MINE]}), {}) if r["name"] == "mine"]
+    assert (rows[0]["window"], narrow(rows)[0]["window"], narrow(rows)[0]["$/M in, out"]) == (
+        None,
+        "unknown",
+        "unknown",
+    )

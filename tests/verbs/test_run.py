@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from slate_lab.errors import LabError, StoreError
 from slate_lab.verbs.door import Door, Handle
 from slate_lab.verbs.parser import parse
 from slate_lab.verbs.run import check, run
+from slate_lab.verbs.text import json_text, text_of
 from slate_lab.verbs.words import WrongUsage, split
 
 
@@ -70,6 +72,8 @@ def test_plain_views(lab: Any) -> None:
     """Status, models and configuration are plain values; a frame is a frame."""
     assert do(lab, "status")["threads"] == 2
     assert "local" in [row["name"] for row in do(lab, "models")]
+    assert text_of(do(lab, "models")).splitlines()[0].split()[:3] == ["model", "cap", "cost"]
+    assert {"guidelines", "key_variable"} <= json.loads(json_text(do(lab, "models")))[0].keys()
     assert do(lab, "config")["maxConcurrent"] == 8
     assert "properties" in do(lab, "config --schema")
     assert len(do(lab, "frames threads")) == 2
