@@ -159,7 +159,7 @@ def _frames(asked: Asked, door: Door, names: Mapping[str, Any]) -> Any:
     return getattr(door.frames, asked["name"])()
 
 
-def _models(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _models(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list(door.models())
 
 
