@@ -29,11 +29,12 @@ from slate_lab.weave.brief import random_fence, seeded_fence
 from slate_lab.weave.conclude import interrupted
 from slate_lab.weave.dispatch import Dispatcher
 from slate_lab.weave.handle import Handle
-from slate_lab.weave.intake import action_of
+from slate_lab.weave.intake import read_action
 from slate_lab.weave.loop import LoopThread, refuse_on
 from slate_lab.weave.run import Runner
 from slate_lab.weave.tools import BUILT_IN
 from slate_lab.weave.tools.workspace import Workspace
+from slate_lab.weave.uninterrupted import Uninterrupted
 
 if TYPE_CHECKING:
     from slate_lab.jupyter.board import CostBoard
@@ -79,6 +80,7 @@ class Lab:
         )
         self._dispatcher = Dispatcher(
             loop=self._loop.loop,
+            root=root,
             store=store,
             routes=self._shelf,
             runner=runner,
@@ -191,7 +193,8 @@ class Lab:
         Raises:
             DispatchError: refused; every problem is listed.
         """
-        return self._dispatcher.dispatch(action_of(task, **options))
+        action, problems = read_action(task, options)
+        return self._dispatcher.dispatch(action, problems=problems)
 
     def thread(self, task: str, **options: Any) -> Episode:
         """Dispatch an action, wait, return its episode.
@@ -204,12 +207,14 @@ class Lab:
         Raises:
             DispatchError: refused, or cancelled before anything was found.
         """
-        handle = self.dispatch(task, **options)
-        try:
-            return handle.result()
-        except KeyboardInterrupt:
-            handle.cancel(compress=False)
-            raise
+        with Uninterrupted() as held:
+            handle = self.dispatch(task, **options)
+            try:
+                held.end()
+                return handle.result()
+            except KeyboardInterrupt:
+                handle.cancel(compress=False)
+                raise
 
     async def athread(self, task: str, **options: Any) -> Episode:
         """`thread` for asynchronous code, on any event loop; cancelling it cancels the thread."""
@@ -221,8 +226,15 @@ class Lab:
             raise
 
     def batch(self, actions: Iterable[Action]) -> list[Handle]:
-        """Dispatch several actions in order; all are admitted or, at the first refusal, the earlier ones go on."""
-        return [self._dispatcher.dispatch(action) for action in actions]
+        """Dispatch several actions, all of them or none; handles come in the order given.
+
+        `after` and `context` may name actions of the same list, by their place (`#1` is the first) or by their name;
+        what is cited is waited for. Dependents of one that fails are skipped and say why.
+
+        Raises:
+            DispatchError: every problem of every action, also circles and ambiguous names; nothing was stored.
+        """
+        return self._dispatcher.batch(list(actions))
 
     def handle(self, id: str) -> Handle | None:
         """The handle of a thread of this lab that has not settled."""

@@ -55,6 +55,7 @@ class Action(Struct, frozen=True, kw_only=True):
         review_perspectives, track: for review threads of a change.
         claims: path globs it will write.
         after: thread ids that must end first.
+        facts_of: thread ids whose facts join the brief as data; a retry cites those of the thread it repeats.
         fit: drop the oldest context episodes until the brief fits the window, and say so.
     """
 
@@ -72,6 +73,7 @@ class Action(Struct, frozen=True, kw_only=True):
     track: str | None = None
     claims: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    facts_of: tuple[str, ...] = ()
     fit: bool = False
 
 

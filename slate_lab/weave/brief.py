@@ -16,7 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from slate_lab import tokens
-from slate_lab.records import Action, Episode, Message, ToolSpec
+from slate_lab.records import Action, Episode, Fact, Message, ToolSpec
+from slate_lab.weave.cite import CITED, cite
 from slate_lab.weave.render import render_for_model, sanitize_line
 from slate_lab.weave.types import ThreadType
 
@@ -69,6 +70,8 @@ def build(
     *,
     room: int | None,
     nonce: Callable[[str], str],
+    cited: Sequence[tuple[str, Sequence[Fact]]] = (),
+    reviews: Sequence[tuple[str, str]] = (),
 ) -> Brief:
     """The brief of `action`.
 
@@ -79,14 +82,17 @@ def build(
         tools: the schemas it will be offered.
         room: tokens the prompt may take (window minus reserved output), None if the window is unknown.
         nonce: a fence word for a source; random in life, seeded while recording and replaying.
+        cited: threads with their facts, which join as data; the newest of them, within a share of the room.
+        reviews: name and text of review perspectives.
 
     Raises:
         BriefTooLarge: it does not fit, and `action.fit` does not allow to drop episodes (or even the rest is too much).
     """
     kept = list(episodes)
     dropped: list[str] = []
+    blocks = [(id, cite(id, facts, room=room, nonce=nonce(f"facts of {id}"))) for id, facts in cited]
     while True:
-        brief = _assemble(action, kind, kept, tools, dropped=tuple(dropped), nonce=nonce)
+        brief = _assemble(action, kind, kept, tools, dropped=tuple(dropped), nonce=nonce, cited=blocks, reviews=reviews)
         if room is None or brief.tokens <= room:
             return brief
         if not (action.fit and kept):
@@ -102,12 +108,17 @@ def _assemble(
     *,
     dropped: tuple[str, ...],
     nonce: Callable[[str], str],
+    cited: Sequence[tuple[str, str]],
+    reviews: Sequence[tuple[str, str]],
 ) -> Brief:
     parts = [_part("preamble", _stable(PREAMBLE))]
     system = PREAMBLE
     if kind.charter:
         system += f"\n\n{kind.charter}"
         parts.append(_part("charter", _stable(kind.charter)))
+    for name, text in reviews:
+        system += f"\n\nReview perspective {name}:\n{text.strip()}"
+        parts.append(_part(f"review:{name}", tokens.count(text)))
     blocks: list[str] = []
     if episodes:
         blocks.append(_CONTEXT)
@@ -117,6 +128,9 @@ def _assemble(
             block = render_for_model(episode, nonce=nonce(episode.id))
             blocks.append(block)
             parts.append(_part(episode.id, tokens.count(block)))
+    for id, block in cited:
+        blocks += [CITED.format(id=id), block]
+        parts.append(_part(f"facts:{id}", tokens.count(block)))
     if action.variables:
         block = _variables(action.variables, nonce("variables"))
         blocks += [_VARIABLES, block]

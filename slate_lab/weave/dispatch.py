@@ -7,22 +7,30 @@ conversation, the compression and the end of the worker; a freed one goes straig
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from msgspec.structs import replace
+
 from slate_lab.config import LabConfig
-from slate_lab.errors import DispatchError
-from slate_lab.records import Action, Episode, Limits, Route
+from slate_lab.errors import DispatchError, Problem
+from slate_lab.records import Action, Episode, Fact, Limits, Route
 from slate_lab.routing.policy import Grant
 from slate_lab.store import Store
-from slate_lab.weave.admission import admit
+from slate_lab.weave.admission import Admitted, admit, claims_held
+from slate_lab.weave.batch import BatchPlan, plan_batch, told, with_ids
+from slate_lab.weave.checks import Dispatched
 from slate_lab.weave.handle import Handle
 from slate_lab.weave.job import Job
+from slate_lab.weave.perspectives import read_perspective
 from slate_lab.weave.run import GRACE_S, Routes, Runner
 from slate_lab.weave.schedule import Queue
 from slate_lab.weave.tools import Tool
 from slate_lab.weave.types import limits_of, thread_types
+from slate_lab.weave.uninterrupted import Uninterrupted
 
 __all__ = ["Dispatcher"]
 
@@ -35,6 +43,7 @@ class Dispatcher:
 
     Args:
         loop: the lab's own event loop, running in its own thread.
+        root: the project's folder.
         store, routes, config: what the lab wired.
         runner: carries a job once it has its permit.
         tools: all tools of this lab, by name; a thread type grants some of them.
@@ -47,6 +56,7 @@ class Dispatcher:
         self,
         *,
         loop: asyncio.AbstractEventLoop,
+        root: Path,
         store: Store,
         routes: Routes,
         runner: Runner,
@@ -62,6 +72,7 @@ class Dispatcher:
         self.nonce, self.priced = nonce, priced
         scopes = config.limits
         self.capped = any(scope.usd is not None for scope in (scopes.session, scopes.day, scopes.project))
+        self._root = root
         self._loop, self._store, self._routes, self._runner = loop, store, routes, runner
         self._config, self._clock = config, clock
         self._queue = Queue(config.max_concurrent, caps=_caps(config))
@@ -71,6 +82,33 @@ class Dispatcher:
         self._closed = False
 
     # what admission asks
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more actions."""
+        return self._closed
+
+    def review(self, perspective: str) -> str | None:
+        """The project's text of a review perspective."""
+        return read_perspective(self._root, perspective)
+
+    def facts(self, id: str) -> Sequence[Fact]:
+        """The facts of a thread."""
+        return self._store.facts.list(id)
+
+    def claims(self, *, beside: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+        """The claims of everything that waits or runs on this store, but for what the threads `beside` wait for."""
+        live = {thread.id: thread for thread in self._store.threads.list(states=("queued", "running"))}
+        apart = set(beside)
+        for id in sorted(live, key=lambda id: -int(id[1:])):  # a thread only waits for older ones
+            if id in apart:
+                apart.update(live[id].action.after)
+        own = self._store.session
+        return {
+            f"{id} ({thread.state}, {'here' if thread.session == own else 'in another kernel'})": thread.action.claims
+            for id, thread in live.items()
+            if thread.action.claims and id not in apart
+        }
 
     def grant(self, logical: str | None) -> Grant:
         """The route of a logical model; raises `DispatchError`."""
@@ -95,36 +133,103 @@ class Dispatcher:
 
     # the door
 
-    def dispatch(self, action: Action) -> Handle:
+    def dispatch(self, action: Action, *, problems: Sequence[Problem] = (), by: Dispatched = "person") -> Handle:
         """Admit `action`, store it as queued and put it in line; from any thread.
+
+        Args:
+            problems: what was wrong with the way it was written; listed with all others.
+            by: who dispatches it; a model must name a logical model and give a reason.
 
         Raises:
             DispatchError: it was refused; every problem is listed and nothing was stored.
         """
-        self._refuse_closed()
-        admitted = admit(action, self)
-        grant = admitted.grant
+        return self.batch([action], problems=[problems], by=by)[0]
+
+    def batch(
+        self, actions: Sequence[Action], *, problems: Sequence[Sequence[Problem]] = (), by: Dispatched = "person"
+    ) -> list[Handle]:
+        """Admit `actions`, store and put them in line, all of them or none; they may come after each other.
+
+        Raises:
+            DispatchError: some were refused; every problem of every one is listed and nothing was stored.
+        """
+        if not actions:
+            return []
+        plan = plan_batch(actions)
+        admitted = self._admit(plan, problems or [()] * len(actions), by)
+        jobs: list[Job] = []
+        try:
+            with Uninterrupted():  # from the first record to the last job in line
+                self._enter(plan, admitted, jobs)
+        except KeyboardInterrupt:
+            for job in reversed(jobs):
+                job.request_cancel(compress=False)
+            raise
+        placed = dict(zip(plan.order, jobs, strict=True))
+        return [Handle(placed[i]) for i in range(len(actions))]
+
+    def _admit(self, plan: BatchPlan, given: Sequence[Sequence[Problem]], by: Dispatched) -> list[Admitted]:
+        found: list[Problem] = []
+        admitted: list[Admitted] = []
+        for i, action in enumerate(plan.actions):
+            try:
+                noted = [*given[i], *plan.problems[i]]
+                admitted.append(admit(action, self, problems=noted, by=by, labels=plan.labels))
+                found += told(noted, i, plan.actions)
+            except DispatchError as e:
+                found += told(e.problems, i, plan.actions)
+        if found:
+            raise DispatchError(found)
+        return admitted
+
+    def _enter(self, plan: BatchPlan, admitted: Sequence[Admitted], jobs: list[Job]) -> None:
+        """Store the actions in one commit and put them in line."""
+        ids: dict[str, str] = {}
+        claims = any(one.action.claims for one in admitted)
         with self._door:  # ids and the queue keep the same order
-            self._refuse_closed()
-            self._refuse_full()
-            thread = self._store.threads.queue(
-                admitted.action,
-                logical=grant.logical,
-                provider=grant.route.provider,
-                model=grant.route.model,
-                window=grant.capabilities.window,
-            )
-            job = Job(
-                thread,
-                admitted,
-                clock=self._clock,
-                loop=self._loop,
-                place=self._queue.position,
-                cancel=self._ask_cancel,
-            )
-            self._jobs[job.id] = job
-            self._loop.call_soon_threadsafe(self._join, job)
-        return Handle(job)
+            if self._closed:
+                raise DispatchError.of("lab_closed", "the lab is closed: open it again with Lab.open")
+            self._refuse_full(len(admitted))
+            made: list[Job] = []
+            with self._store.batch() if claims or len(admitted) > 1 else nullcontext():
+                if claims:  # no other kernel writes between this look and the commit
+                    self._refuse_claims(admitted, plan)
+                for i in plan.order:
+                    job = self._job(admitted[i], ids)
+                    ids[f"#{i + 1}"] = job.id
+                    made.append(job)
+            jobs += made
+            for job in jobs:
+                self._jobs[job.id] = job
+            self._loop.call_soon_threadsafe(self._join, tuple(jobs))
+
+    def _refuse_claims(self, admitted: Sequence[Admitted], plan: BatchPlan) -> None:
+        actions = [one.action for one in admitted]
+        found = [told(claims_held(a, self, plan.labels), i, actions) for i, a in enumerate(actions)]
+        if any(found):
+            raise DispatchError([problem for each in found for problem in each])
+
+    def _job(self, admitted: Admitted, ids: Mapping[str, str]) -> Job:
+        """The job of an action that is stored now, its labels replaced by the `ids` of those before it."""
+        if ids:
+            pending = tuple(ids.get(word, word) for word in admitted.pending)
+            admitted = replace(admitted, action=with_ids(admitted.action, ids), pending=pending)
+        grant = admitted.grant
+        thread = self._store.threads.queue(
+            admitted.action,
+            logical=grant.logical,
+            provider=grant.route.provider,
+            model=grant.route.model,
+            window=grant.capabilities.window,
+        )
+        return Job(
+            thread,
+            admitted,
+            clock=self._clock,
+            loop=self._loop,
+            place=self._queue.position,
+            cancel=self._ask_cancel,
+        )
 
     def handle(self, id: str) -> Handle | None:
         """The handle of an action that has not settled."""
@@ -172,19 +277,21 @@ class Dispatcher:
 
     # on the loop
 
-    def _join(self, job: Job) -> None:
-        if job.future.done():
-            return
-        if job.admitted.pending:
-            self._spawn(self._wait_for_others(job))
-        else:
-            self._enqueue(job)
+    def _join(self, jobs: tuple[Job, ...]) -> None:
+        for job in jobs:
+            if job.future.done():
+                continue
+            if job.admitted.pending:
+                self._spawn(self._wait_for_others(job))
+            else:
+                self._enqueue(job)
 
     def _enqueue(self, job: Job) -> None:
         timeout = self._config.queue.timeout_s
         if timeout is not None:
             self._loop.call_later(timeout, self._expire, job, timeout)
-        self._begin(self._queue.join(job.id, job.admitted.grant.route.provider))
+        route = job.admitted.grant.route
+        self._begin(self._queue.join(job.id, route.provider, str(route)))
 
     def _expire(self, job: Job, timeout: float) -> None:
         if job.state == "queued" and not job.future.done():
@@ -246,15 +353,16 @@ class Dispatcher:
             job.phase.cancel()
             self._loop.call_later(GRACE_S, job.abandon, job.phase)
 
-    def _refuse_closed(self) -> None:
-        if self._closed:
-            raise DispatchError.of("lab_closed", "the lab is closed: open it again with Lab.open")
-
-    def _refuse_full(self) -> None:
+    def _refuse_full(self, more: int) -> None:
         depth = self._config.queue.depth
-        waiting = max(len(self._queue), len(self._jobs) - self._queue.permits)  # the loop may not have seen all yet
-        if depth is not None and waiting >= depth:
-            raise DispatchError.of("queue_full", f"{depth} actions wait already: wait for some, or raise queue.depth")
+        if depth is None:
+            return
+        free = max(0, self._queue.permits - len(self._jobs))  # the loop may not have seen all of them yet
+        waiting = max(len(self._queue), len(self._jobs) - self._queue.permits)
+        if max(0, waiting) + more > depth + free:
+            what = f"{max(0, waiting)} wait already" if waiting > 0 else f"{more} are more than may wait"
+            text = f"the queue holds queue.depth={depth} actions and {what}: wait for some, or raise queue.depth"
+            raise DispatchError.of("queue_full", text)
 
 
 def _caps(config: LabConfig) -> Mapping[str, int]:

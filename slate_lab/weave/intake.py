@@ -12,36 +12,70 @@ from typing import Any
 import msgspec
 
 from slate_lab.errors import DispatchError, Problem
-from slate_lab.records import Action, Episode, Limits, episode_id, is_thread_id, near
+from slate_lab.records import Action, Episode, Limits, episode_id, is_episode_id, is_thread_id, near, thread_of
+from slate_lab.weave.retired import retired
 
-__all__ = ["action_of"]
+__all__ = ["action_of", "read_action"]
 
-_LISTS = ("slates", "tools", "after", "claims", "review_perspectives")
+_LISTS = ("slates", "tools", "after", "claims", "review_perspectives", "facts_of")
 _OPTIONS = tuple(name for name in Action.__struct_fields__ if name != "task")
+_UNREAD = "?"
+
+
+def read_action(task: str, options: Mapping[str, Any]) -> tuple[Action, list[Problem]]:
+    """The action as far as it can be read, and everything that is wrong with the way it is written.
+
+    Options are the fields of `Action`; None means its default. Retired names come first among the problems
+    (`retired_argument`, with what to write instead), then options that do not exist and values of the wrong type
+    (`bad_argument`).
+    """
+    old = [problem for name in options if name not in _OPTIONS and (problem := retired(name))]
+    problems = [_unknown(name) for name in options if name not in _OPTIONS and not retired(name)]
+    given: dict[str, Any] = {"task": _UNREAD}
+    for name, value in {"task": task, **options}.items():
+        if name == "task" or (name in _OPTIONS and value is not None):
+            try:
+                plain = _plain(name, value)
+                msgspec.convert({"task": _UNREAD, name: plain}, Action)
+                given[name] = plain
+            except msgspec.ValidationError as e:
+                problems.append(Problem("bad_argument", f"the action cannot be read: {e}"))
+            except DispatchError as e:
+                problems += e.problems
+    return msgspec.convert(given, Action), old + problems
 
 
 def action_of(task: str, **options: Any) -> Action:
-    """The action; options are the fields of `Action`, and None means its default.
+    """The action, where nothing is wrong with the way it is written.
 
     Raises:
-        DispatchError: `bad_argument`, an option that does not exist (near names listed) or has the wrong type.
+        DispatchError: every problem of `read_action`.
     """
-    problems = [_unknown(name) for name in options if name not in _OPTIONS]
+    action, problems = read_action(task, options)
     if problems:
         raise DispatchError(problems)
-    given = {name: value for name, value in options.items() if value is not None}
-    given["context"] = _context(given.get("context", ()))
-    if "limits" in given:
-        given["limits"] = _limits(given["limits"])
-    for name in _LISTS:
-        if name in given:
-            given[name] = _words(given[name])
-    if isinstance(given.get("variables"), Mapping):
-        given["variables"] = {name: str(value) for name, value in given["variables"].items()}
-    try:
-        return msgspec.convert({"task": task, **given}, Action)
-    except msgspec.ValidationError as e:
-        raise DispatchError.of("bad_argument", f"the action cannot be read: {e}") from e
+    return action
+
+
+def _plain(name: str, value: Any) -> Any:
+    """The value of one option in the one form that a record takes."""
+    if name == "context":
+        return _context(value)
+    if name == "limits":
+        return _limits(value)
+    if name == "variables" and isinstance(value, Mapping):
+        return {key: str(text) for key, text in value.items()}
+    if name == "facts_of":
+        words = _words(value)
+        return tuple(_thread(word) for word in words) if isinstance(words, tuple) else words
+    return _words(value) if name in _LISTS else value
+
+
+def _thread(item: Any) -> Any:
+    """The id of a thread; an episode, or its id, stands for its thread."""
+    if isinstance(item, Episode):
+        return item.thread
+    return thread_of(item) if isinstance(item, str) and is_episode_id(item) else item
 
 
 def _unknown(name: str) -> Problem:

@@ -141,7 +141,7 @@ class Runner:
         admitted, brief = job.admitted, job.admitted.brief
         if brief is None:
             stored = [self._store.episodes.get(id) for id in admitted.action.context]
-            brief = write_brief(admitted, [e for e in stored if e], nonce=self._nonce)
+            brief = write_brief(admitted, [e for e in stored if e], facts=self._store.facts.list, nonce=self._nonce)
             self._store.threads.brief(job.id, brief.parts)
         window = admitted.grant.capabilities.window
         job.kit = Kit(

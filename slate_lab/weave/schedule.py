@@ -1,7 +1,7 @@
-"""Who may run: one FIFO queue of permits, with an optional cap per route. Pure: no clock, no tasks, no locks.
+"""Who may run: one FIFO queue of permits, with optional caps per provider and per route. Pure: no clock, no locks.
 
 The dispatcher tells it who joins and who leaves and carries out what it grants, in the order given. A freed permit
-goes to the first waiter whose route is below its cap, so a slow route never holds up the others.
+goes to the first waiter whose provider and route are below their caps, so a slow one never holds up the others.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ class Queue:
 
     Args:
         permits: `maxConcurrent`, at least 1.
-        caps: most holders per route, for the routes that have a cap.
+        caps: most holders per key (a provider, a route), for the keys that have a cap.
     """
 
     def __init__(self, permits: int, *, caps: Mapping[str, int] | None = None) -> None:
         self.permits = permits
         self.caps = dict(caps or {})
-        self._waiting: dict[str, str] = {}
-        self._holding: dict[str, str] = {}
+        self._waiting: dict[str, tuple[str, ...]] = {}
+        self._holding: dict[str, tuple[str, ...]] = {}
         self._busy: dict[str, int] = {}
 
     @property
@@ -46,35 +46,43 @@ class Queue:
                 return place
         return None
 
-    def join(self, id: str, route: str) -> list[str]:
-        """Put `id` at the end of the line; returns whom to start now."""
+    def join(self, id: str, *keys: str) -> list[str]:
+        """Put `id` at the end of the line, under the caps of `keys`; returns whom to start now."""
         if id in self._waiting or id in self._holding:
             raise ValueError(f"{id} is in the queue already")
-        self._waiting[id] = route
+        self._waiting[id] = tuple(key for key in keys if key in self.caps)
         return self._grant()
 
     def leave(self, id: str) -> list[str]:
         """Take `id` out, waiting or holding; returns whom to start now. An unknown id changes nothing."""
         if self._waiting.pop(id, None) is not None:
             return []
-        route = self._holding.pop(id, None)
-        if route is None:
+        keys = self._holding.pop(id, None)
+        if keys is None:
             return []
-        self._busy[route] -= 1
+        for key in keys:
+            self._busy[key] -= 1
         return self._grant()
+
+    def held_up(self, id: str) -> str | None:
+        """The capped key that keeps a waiter from starting although a permit may be free; None if only permits do."""
+        return next((key for key in self._waiting.get(id, ()) if not self._below(key)), None)
+
+    def _below(self, key: str) -> bool:
+        return self._busy.get(key, 0) < self.caps[key]
 
     def _grant(self) -> list[str]:
         granted: list[str] = []
         free = self.permits - len(self._holding)
         if free <= 0 or not self._waiting:
             return granted
-        for id, route in self._waiting.items():
-            cap = self.caps.get(route)
-            if cap is not None and self._busy.get(route, 0) >= cap:
+        for id, keys in self._waiting.items():
+            if not all(map(self._below, keys)):
                 continue
             granted.append(id)
-            self._holding[id] = route
-            self._busy[route] = self._busy.get(route, 0) + 1
+            self._holding[id] = keys
+            for key in keys:
+                self._busy[key] = self._busy.get(key, 0) + 1
             if len(granted) == free:
                 break
         for id in granted:
