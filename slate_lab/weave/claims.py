@@ -2,7 +2,8 @@
 
 In: path globs as written. Out: problems, and whether two globs can name the same path. Pure; called by admission.
 A glob is relative to the workspace; `*`, `?` and `[...]` stay within a name, `**` crosses folders, and a plain name
-without an extension also claims everything below it (`src`, and `v1.2/` with its slash). Where it is not certain that two claims keep apart, they meet.
+without an extension also claims everything below it (`src`, and `v1.2/` with its slash). Where it is not certain that
+two claims keep apart, they meet.
 """
 
 from __future__ import annotations
