@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,7 +98,9 @@ def _opened(asked: Asked) -> Lab:
 
     root = _root(asked)
     kept = asked.command.name == "thread" or (root / ".slate" / "slate.db").exists()
-    lab = Lab.open(root, store=None if kept else ":memory:")  # looking at a folder leaves nothing in it
+    with warnings.catch_warnings():  # they are told below, each on one line
+        warnings.simplefilter("ignore")
+        lab = Lab.open(root, store=None if kept else ":memory:")  # looking at a folder leaves nothing in it
     for warning in lab.warnings:
         print(f"slate-lab: warning: {warning}", file=sys.stderr)
     return lab
@@ -139,6 +142,15 @@ def _init(asked: Asked) -> int:
     return 0
 
 
+def _trust(asked: Asked) -> int:
+    from slate_lab.verbs.text import text_of
+    from slate_lab.verbs.trusting import trust
+
+    result = trust(asked, root=_root(asked))
+    _write(asked, result, lambda: text_of(result))
+    return 0
+
+
 def _check(asked: Asked) -> int:
     from slate_lab.verbs.run import check
 
@@ -177,11 +189,11 @@ def _models(asked: Asked) -> int:
 
 def _own_weights(root: Path) -> str:
     """The weights of the project's embedded model."""
-    from slate_lab.config import load_config
+    from slate_lab.config import Trust, load_config
     from slate_lab.models.catalog import LOCAL_MODEL
     from slate_lab.routing.policy import Policy
 
-    spec = Policy.resolve(load_config(root).config).providers.get("local")
+    spec = Policy.resolve(load_config(root, trust=Trust.of(root)).config).providers.get("local")
     return (spec.weights if spec else None) or LOCAL_MODEL
 
 
@@ -216,6 +228,7 @@ class _FetchLine:
 _RUN: dict[str, Callable[[Asked], int]] = {
     "thread": _thread,
     "init": _init,
+    "trust": _trust,
     "check": _check,
     "config": _config,
     "models": _models,

@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from slate_lab import tokens
-from slate_lab.config import load_config
-from slate_lab.errors import DispatchError, LabError
+from slate_lab.config import HeldBack, Trust, load_config
+from slate_lab.errors import ConfigError, DispatchError, LabError
 from slate_lab.models.cassette import Cassette
 from slate_lab.models.gate import Gate
 from slate_lab.models.prices import PriceBook
@@ -53,6 +53,7 @@ class Lab:
         root: Path,
         *,
         policy: Policy,
+        trust: Trust,
         store: Store,
         models: Model | Mapping[str, Model] | None,
         env: Mapping[str, str],
@@ -61,6 +62,7 @@ class Lab:
     ) -> None:
         config = policy.config
         self.root, self.policy, self.config, self.store = root, policy, config, store
+        self.trust = trust
         self.starting: tuple[str, float | None] = ("", None)
         self._env, self._clock = env, clock
         self._cassette = Cassette.open_for(config.replay, root)
@@ -104,6 +106,7 @@ class Lab:
         models: Model | Mapping[str, Model] | None = None,
         env: Mapping[str, str] | None = None,
         clock: Callable[[], int] = time.time_ns,
+        trust: bool | None = None,
     ) -> Lab:
         """Open the project in the folder `path`.
 
@@ -114,6 +117,8 @@ class Lab:
             models: one model that answers every route, or models by logical name.
             env: where keys are found, default the process's environment.
             clock: nanoseconds since the epoch.
+            trust: True lets everything the project brings count for this opening, False nothing; None asks the record
+                of `slate-lab trust`. What is held back is a `HeldBack` warning; `config` always counts.
 
         Raises:
             ConfigError: the folder is not there, or the configuration has problems (all of them are listed).
@@ -121,8 +126,14 @@ class Lab:
         """
         env = os.environ if env is None else env
         root = Path(path).expanduser().resolve()
-        loaded = load_config(root, overrides=_overrides(config, env))
-        policy = Policy.resolve(loaded.config, places=loaded.places)
+        trusted = Trust.of(root, vouched=trust)
+        try:
+            loaded = load_config(root, overrides=_overrides(config, env), trust=trusted)
+            policy = Policy.resolve(loaded.config, places=loaded.places)
+        except ConfigError as e:
+            raise trusted.explained(e) from None
+        if trusted.warning:
+            warnings.warn(trusted.warning, HeldBack, stacklevel=2)
         where = store if store is not None else root / ".slate" / "slate.db"
         opened = Store.open(
             ":memory:" if str(where) == ":memory:" else Path(where),
@@ -134,10 +145,11 @@ class Lab:
             return cls(
                 root,
                 policy=policy,
+                trust=trusted,
                 store=opened,
                 models=models,
                 env=env,
-                notes=loaded.warnings,
+                notes=(*loaded.warnings, *filter(None, (trusted.warning,))),
                 clock=clock,
             )
         except BaseException:
@@ -333,6 +345,8 @@ class Lab:
             "spent_usd": f"{spent / 10**9:.6f}",
             "replay": self.config.replay.mode,
             "starting": self.starting[0],
+            "trusted": self.trust.trusted,
+            "held_back": list(self.trust.held),
             "warnings": list(self.warnings),
         }
 

@@ -28,10 +28,12 @@ from slate_lab.config.schema import (
     json_schema,
 )
 from slate_lab.config.starter import starter_files, write_starter
+from slate_lab.config.trust import HeldBack, Trust
 
 __all__ = [
     "EFFORTS",
     "CompressorSpec",
+    "HeldBack",
     "LabConfig",
     "LimitsSpec",
     "Loaded",
@@ -48,6 +50,7 @@ __all__ = [
     "SlotsSpec",
     "SpendSpec",
     "ThreadTypeSpec",
+    "Trust",
     "json_schema",
     "load_config",
     "nearest_place",

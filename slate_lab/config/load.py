@@ -19,6 +19,7 @@ from slate_lab.config.nodes import MAX_DEPTH, Fault, Parsed, encodable, path_tex
 from slate_lab.config.nodes import Path as KeyPath
 from slate_lab.config.problems import problems_of
 from slate_lab.config.schema import LabConfig
+from slate_lab.config.trust import Trust
 from slate_lab.config.values import MAX_SAFE, read_whole, shown
 from slate_lab.config.yaml_text import read_yaml
 from slate_lab.errors import ConfigError, Place, Problem
@@ -84,25 +85,35 @@ class _Merged:
         return Place(path=path_text(path))
 
 
-def load_config(root: Path, *, overrides: Mapping[str, Any] | None = None, home: Path | None = None) -> Loaded:
+def load_config(
+    root: Path,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    home: Path | None = None,
+    trust: Trust | None = None,
+) -> Loaded:
     """The effective configuration of the project at `root`.
 
     Args:
         root: the project's directory; it may hold `slate.yaml` or `slate.json`, or neither.
         overrides: values that win over the files, with the keys of the file (camelCase); real Python types.
         home: the directory of the user's own file, or that file; None is the platform's place for it.
+        trust: what of the project's file counts; None takes the whole file. In a project that is not trusted the home
+            file wins over what is left.
 
     Raises:
         ConfigError: with all problems, each with file, line and key path.
     """
-    merged, files = _Merged(), []
+    merged = _Merged()
+    files: list[Path] = []
     if not root.is_dir():
         raise ConfigError([Problem("no_folder", "this folder does not exist", Place(str(root)))])
-    for directory in dict.fromkeys((home_directory(home), root)):
+    guard = None if trust is None or trust.trusted else trust
+    for directory in dict.fromkeys((root, home_directory(home)) if guard else (home_directory(home), root)):
         file = _find(directory, merged.problems)
         if file is not None:
-            files.append(file)
-            _add_file(merged, file)
+            files.insert(0 if guard else len(files), file)
+            _add_file(merged, file, trust if directory is root else None)
     _add_overrides(merged, overrides or {})
     warnings = _settle_concurrency(merged)
     config = _validate(merged)
@@ -145,7 +156,7 @@ def _find(directory: Path, problems: list[Problem]) -> Path | None:
     return present[0] if present else None
 
 
-def _add_file(merged: _Merged, file: Path) -> None:
+def _add_file(merged: _Merged, file: Path, trust: Trust | None) -> None:
     parsed = _read(file)
     merged.problems += [Problem(f.code, f.message, Place(str(file), f.line, path_text(f.path))) for f in parsed.faults]
     if parsed.root is None:
@@ -153,7 +164,8 @@ def _add_file(merged: _Merged, file: Path) -> None:
         return
     values = parsed.root.plain()
     assert isinstance(values, dict)
-    places = {path: Place(str(file), line) for path, line in parsed.root.lines()}
+    values = trust.keep(file, values) if trust else values
+    places = {path: Place(str(file), line) for path, line in parsed.root.lines() if path[0] in values}
     merged.lay(values, places)
 
 

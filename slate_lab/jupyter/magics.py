@@ -19,6 +19,7 @@ from slate_lab.verbs.follow import NoView, View, follow, view_of, wait_all
 from slate_lab.verbs.parser import Asked, help_text, parse
 from slate_lab.verbs.run import init, run, schema
 from slate_lab.verbs.text import one_line
+from slate_lab.verbs.trusting import trust
 from slate_lab.verbs.values import action_of, thread_ids, variable
 from slate_lab.verbs.words import WrongUsage, split
 
@@ -62,6 +63,8 @@ class SlateMagics(Magics):
             case "init":
                 root = self.door.root if self.door else Path.cwd()
                 return say("\n".join(f"wrote {path}" for path in init(asked, root=root)))
+            case "trust":
+                return self._trust(asked)
             case "config" if asked["schema"]:
                 return shown(schema())
             case "thread":
@@ -112,6 +115,16 @@ class SlateMagics(Magics):
         if given is None:
             self.ip.user_ns["lab"] = opened
         return opened
+
+    def _trust(self, asked: Asked) -> Any:
+        root = self.door.root if self.door else Path.cwd()
+        told = trust(asked, root=root)
+        if self.door is not None and not asked["show"] and told["project"] == str(root):
+            if self._owned and not self.door.live():
+                self._open(str(root))
+            else:
+                say("open the lab again for this to hold in it")
+        return shown(told)
 
     def close(self) -> None:
         """Close the lab that the magic opened; one that a variable holds is only let go."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from slate_lab.config import ProviderSpec, load_config, write_starter
+from slate_lab.config import ProviderSpec, Trust, load_config, write_starter
 from slate_lab.errors import LabError
 from slate_lab.models.local import describe_local
 from slate_lab.models.weights import get_weights
@@ -44,7 +44,7 @@ def run_demo(out: Path, *, line: Line) -> Path:
     """
     begun = time.monotonic()
     project = fresh(out / "project")
-    write_starter(project)
+    Trust.of(project).record(only=write_starter(project))
     grant = _grant(project)
     if grant.provider.protocol == "local":
         get_weights(_weights(grant.provider, grant.route.model), progress=Sparse(line))

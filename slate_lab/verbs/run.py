@@ -209,10 +209,15 @@ def whole(text: str, option: str) -> int:
 
 
 def init(asked: Asked, *, root: Path) -> list[str]:
-    """Write the starter files; returns the paths that were written."""
-    from slate_lab.config import write_starter
+    """Write the starter files, and trust what they bring; returns the paths that were written."""
+    from slate_lab.config import Trust, write_starter
 
-    return [str(path) for path in write_starter(Path(asked["path"] or root), force=bool(asked["force"]))]
+    folder = Path(asked["path"] or root)
+    written = write_starter(folder, force=bool(asked["force"]))
+    now = Trust.of(folder)
+    if not now.odd:
+        now.record(only=written)
+    return [str(path) for path in written]
 
 
 def schema() -> dict[str, Any]:
@@ -223,17 +228,21 @@ def schema() -> dict[str, Any]:
 
 
 def check(root: Path) -> dict[str, Any]:
-    """Every problem of the configuration at `root`: `{ok, files, warnings, problems}`; nothing is opened or written."""
-    from slate_lab.config import load_config
+    """Every problem of the configuration at `root`, held back or not: `{ok, files, trusted, held_back, warnings,
+    problems}`; nothing is opened or written.
+    """
+    from slate_lab.config import Trust, load_config
     from slate_lab.routing.policy import Policy
 
     if not root.is_dir():
         raise StoreError(f"{root} is no folder", code="no_folder")
-    report: dict[str, Any] = {"ok": True, "root": str(root), "files": [], "warnings": [], "problems": []}
+    trust = Trust.of(root)
+    report: dict[str, Any] = {"ok": True, "root": str(root), "files": [], "trusted": trust.trusted}
+    report |= {"held_back": list(trust.held), "warnings": [], "problems": []}
     try:
         loaded = load_config(root)
         report["files"] = [str(f) for f in loaded.files]
-        report["warnings"] = list(loaded.warnings)
+        report["warnings"] = [*loaded.warnings, *filter(None, (trust.warning,))]
         Policy.resolve(loaded.config, places=loaded.places)
     except ConfigError as error:
         report["ok"] = False

@@ -184,6 +184,17 @@ COMMANDS: tuple[Command, ...] = (
         lists=True,
     ),
     Command(
+        "trust",
+        "let what this project brings count as it stands: its code, providers and prompts",
+        (
+            Option("path", "the folder (default: the current one)", kind="folder"),
+            Option("--show", "only say what it would cover and what changed"),
+            Option("--forget", "take the trust back"),
+        ),
+        lab=False,
+        lists=True,
+    ),
+    Command(
         "check",
         "read the configuration and list every problem",
         (Option("path", "the folder (default: the current one)", kind="folder"),),

@@ -39,7 +39,7 @@ def test_python_blocks_run(code, tmp_path, monkeypatch, capsys):
 def test_yaml_blocks_load(text, tmp_path):
     """Each block is a valid slate.yaml whose default model can be granted."""
     (tmp_path / "slate.yaml").write_text(text)
-    with sl.Lab.open(tmp_path, store=":memory:", env={}) as lab:
+    with sl.Lab.open(tmp_path, store=":memory:", env={}, trust=True) as lab:
         assert lab.status()["model"] == yaml.safe_load(text)["defaultModel"]
 
 

@@ -85,6 +85,7 @@ models:
       cautions: c
 compressor: {{mode: fixed}}
 """)
+    assert main(["trust", str(project)]) == 0
     yield project
     server.shutdown()
     server.server_close()
@@ -263,3 +264,34 @@ def test_a_reader_that_goes_away_is_no_error(filled: Path) -> None:
     process.stderr.close()
     process.wait(30)
     assert err == ""
+
+
+def test_trusting_a_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`trust --show` only looks, `trust` records and says what it covers, `--forget` takes it back; `check` follows."""
+    (tmp_path / "slate.yaml").write_text("threadTypes: {triage: {charter: Read logs.}}\n")
+    where = ["--project", str(tmp_path), "--json"]
+    for words, trusted, held in [
+        (["trust", "--show"], False, ["slate.yaml: threadTypes"]),
+        (["trust"], True, []),
+        (["trust", "--forget"], False, ["slate.yaml: threadTypes"]),
+    ]:
+        assert main([*words, *where]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert (told["trusted"], told["covers"]) == (trusted, ["slate.yaml: threadTypes"])
+        assert main(["check", *where]) == 0
+        checked = json.loads(capsys.readouterr().out)
+        assert (checked["trusted"], checked["held_back"]) == (trusted, held)
+    assert main(["status", *where]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["held_back"] == ["slate.yaml: threadTypes"]
+    assert err.count("held back") == 1
+    assert main(["trust", str(tmp_path / "nowhere")]) == 1
+
+
+def test_a_started_project_is_trusted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`init` trusts what it wrote, so that the next command opens it without a word."""
+    assert main(["init", str(tmp_path / "new")]) == 0
+    assert main(["status", "--project", str(tmp_path / "new"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert '"trusted": true' in out

@@ -255,3 +255,19 @@ def test_loading_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_trust_opens_the_lab_again(notebook: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """`%slate trust` records, and the magic's own lab is opened anew so that it holds; `--show` changes nothing."""
+    (notebook.root / "slate.yaml").write_text("threadTypes: {triage: {charter: Read logs.}}\n")
+    notebook.open()
+    assert notebook.run("%slate trust --show")["trusted"] is False
+    assert len(notebook.labs) == 1
+    told = notebook.run("%slate trust")
+    assert (told["trusted"], told["covers"]) == (True, ["slate.yaml: threadTypes"])
+    assert [lab.closed for lab in notebook.labs] == [True, False]
+    notebook.lab.hold = True
+    notebook.run("%slate thread --background x")
+    assert notebook.run("%slate trust --forget")["trusted"] is False
+    assert "open the lab again" in capsys.readouterr().out
+    notebook.lab.handles[0].settle()
