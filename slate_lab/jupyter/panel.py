@@ -136,7 +136,8 @@ class SlatePanel:
 def _folder_html(folder: FolderView) -> str:
     head = (
         '<div style="display:flex;flex-wrap:wrap;gap:2px 16px;justify-content:space-between;margin-top:14px">'
-        f'<b style="overflow-wrap:anywhere"><bdi>{escape(folder.name)}</bdi></b><span>{escape(folder.figure)}</span></div>'
+        f'<b style="overflow-wrap:anywhere"><bdi>{escape(folder.name)}</bdi></b>'
+        f"<span>{escape(folder.figure)}</span></div>"
     )
     order = _ORDER.get(folder.policy, "")
     return head + _bar(folder) + _more(f"blocks, {order}", _blocks_html(folder)) + _losses_html(folder)

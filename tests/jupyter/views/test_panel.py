@@ -31,7 +31,8 @@ def test_over_the_limit_the_whole_is_what_is_stored() -> None:
     """A folder whose limit was lowered is drawn to what it holds, and its figure says so."""
     html = SlatePanel([_folder(_block("b1", 150), _block("b2", 50), state="over_limit")]).html
     assert _widths(html) == [75.0, 25.0]
-    assert "200 of 100 tokens, 200 %" in html and "the next write enforces it" in html
+    assert "200 of 100 tokens, 200 %" in html
+    assert "the next write enforces it" in html
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,8 @@ def test_what_is_not_drawn_one_by_one_is_counted() -> None:
     """A folder of many blocks keeps its page small and says what it leaves out."""
     html = SlatePanel([_folder(*(_block(f"b{n}", 1) for n in range(5000)), limit=5000)]).html
     assert len(html) < 70_000
-    assert "4,880 further blocks, 4,880 tokens" in html and "4,960 further blocks are not listed" in html
+    assert "4,880 further blocks, 4,880 tokens" in html
+    assert "4,960 further blocks are not listed" in html
     assert sum(_widths(html)) == pytest.approx(100, abs=0.2)
 
 
@@ -56,7 +58,8 @@ def test_losses_say_why() -> None:
     """What left stands with its cause, and earlier ones are counted."""
     loss = ViewedLoss(file="core.md", tokens=33, when="3 min", why="evicted by write 12 (t3)", preview="old port")
     html = SlatePanel([_folder(_block("b1", 30), losses=(loss,), lost=8)]).html
-    assert "evicted by write 12 (t3)" in html and "7 earlier ones are not listed" in html
+    assert "evicted by write 12 (t3)" in html
+    assert "7 earlier ones are not listed" in html
 
 
 def test_text_form_has_the_same_figures() -> None:
@@ -67,7 +70,8 @@ def test_text_form_has_the_same_figures() -> None:
 
 def test_no_slate_says_what_to_do() -> None:
     """An empty panel names the key that declares a slate."""
-    assert "slates:" in SlatePanel([]).html and "slates:" in SlatePanel([]).text
+    assert "slates:" in SlatePanel([]).html
+    assert "slates:" in SlatePanel([]).text
 
 
 def test_hostile_names_and_text_are_escaped() -> None:
@@ -78,4 +82,6 @@ def test_hostile_names_and_text_are_escaped() -> None:
         losses=(ViewedLoss(file=evil, tokens=1, when="", why=evil, preview=evil),),
     )
     html = SlatePanel([folder]).html
-    assert "<script" not in html and "\x1b" not in html and "\u202e" not in html
+    assert "<script" not in html
+    assert "\x1b" not in html
+    assert "\u202e" not in html
