@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from slate_lab.records.call import Hop
+
 ThreadState = Literal["queued", "running", "successful", "failed", "cancelled"]
 
 
@@ -91,6 +93,8 @@ class Thread(Struct, frozen=True, kw_only=True):
         session: the lab that dispatched it.
         brief: tokens of the assembled prompt by source, as `[{"source", "tokens", "exact"}]`.
         window: tokens the route's context holds, None if unknown.
+        ran_route: the route that answered its worker last, where recovery left the granted one; else empty.
+        hops: how recovery went from route to route, in order.
     """
 
     id: str
@@ -108,6 +112,13 @@ class Thread(Struct, frozen=True, kw_only=True):
     ended_ns: int | None = None
     brief: tuple[dict[str, Any], ...] = ()
     window: int | None = None
+    ran_route: str = ""
+    hops: tuple[Hop, ...] = ()
+
+    @property
+    def requested_route(self) -> str:
+        """The route that was granted: `provider/model`."""
+        return f"{self.provider}/{self.model}"
 
     @property
     def ended(self) -> bool:

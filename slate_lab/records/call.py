@@ -92,7 +92,9 @@ class Attempt(Struct, frozen=True, kw_only=True):
         n: 1, 2, ... within the call.
         outcome: `ok`, `transient` (asking again may help), the kind of the error that ended it, or `cancelled`.
         status: the HTTP status, if one arrived.
-        waited_s: seconds slept before it (pacing and back-off).
+        waited_s: seconds slept before it, for any reason.
+        paced_s: the part of them that was the lab's own pacing (`requestThrottle`, places on the route); the rest is
+            back-off before asking again.
         first_token_ns: when the first content arrived.
         recorded: True if the answer came from a recording; `cost` is then 0 and `recorded_cost` what it was.
     """
@@ -103,6 +105,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     ended_ns: int
     status: int | None = None
     waited_s: float = 0.0
+    paced_s: float = 0.0
     first_token_ns: int | None = None
     usage: Usage = Usage()
     cost: Cost = Cost()
@@ -124,6 +127,8 @@ class Call(Struct, frozen=True, kw_only=True):
         provider, model: the exact route that ran.
         outcome: `ok`, the kind of the error, or `cancelled`.
         finish: the reply's finish word, if there was one.
+        hop: 0 for the route that was asked first, 1, 2, ... for the routes that recovery went on to.
+        cause: why it was asked instead of the route before it; None for the first.
     """
 
     id: int = 0
@@ -140,6 +145,32 @@ class Call(Struct, frozen=True, kw_only=True):
     cost: Cost = Cost()
     attempts: tuple[Attempt, ...] = ()
     error: str | None = None
+    hop: int = 0
+    cause: str | None = None
+
+
+class Hop(Struct, frozen=True, kw_only=True):
+    """One step of recovery: a route was exhausted, and the same request went on to another.
+
+    Attributes:
+        at_ns: when.
+        kind: whose request it was: `worker`, `compressor` or `compaction`.
+        n: 1, 2, ... within the request.
+        from_logical, from_route: what was exhausted.
+        to_logical, to_route: what is asked instead.
+        effort: the effort of the new route, None where it has none.
+        cause: the error that proved the exhaustion.
+    """
+
+    at_ns: int
+    kind: CallKind
+    n: int
+    from_logical: str
+    from_route: str
+    to_logical: str
+    to_route: str
+    effort: str | None = None
+    cause: str = ""
 
 
 class Event(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from slate_lab.records.call import Usage, usd
+from slate_lab.records.call import Hop, Usage, usd
 
 SECTIONS = ("Intent", "Actions Taken", "Key Findings", "Artifacts Changed", "Open Issues", "Handoff Notes")
 Compression = Literal["compressed", "uncompressed", "fixed"]
@@ -68,6 +68,8 @@ class Episode(Struct, frozen=True, kw_only=True):
         facts_tokens, episode_tokens: sizes before and after compression, estimated with the lab's encoding.
         usage: tokens by kind of call (`worker`, `compressor`, `compaction`); an absent kind made no call.
         cost_nusd: nano-dollars of all its calls, None if any price is unknown.
+        requested_route, ran_route: the route that was granted, and the one that answered the worker last.
+        hops: how recovery went from route to route, in order.
         hash: SHA-256 of the content, what later briefs cite.
     """
 
@@ -107,6 +109,7 @@ class Episode(Struct, frozen=True, kw_only=True):
     created_ns: int = 0
     started_ns: int = 0
     ended_ns: int = 0
+    hops: tuple[Hop, ...] = ()
     hash: str = ""
 
     @property

@@ -51,17 +51,19 @@ def _all_output(prefix: str = "") -> Column:
     return _tokens("output_tokens", meaning, f"{prefix}output", f"{prefix}reasoning")
 
 
-_USAGE = (
-    _all_input(),
-    _all_output(),
-    _tokens("input_fresh_tokens", "Input read without a cache.", "input_fresh"),
-    _tokens("cache_read_tokens", "Input read from a cache.", "cache_read"),
-    _tokens("cache_write_5m_tokens", "Input written into a cache for five minutes.", "cache_write_5m"),
-    _tokens("cache_write_1h_tokens", "Input written into a cache for an hour.", "cache_write_1h"),
-    _tokens("visible_tokens", "Visible output: text and tool calls.", "output"),
-    _tokens("reasoning_tokens", "Hidden output, billed as output.", "reasoning"),
-    _flag("flagged", "The reported parts contradicted each other and were clamped."),
-)
+def _usage(prefix: str = "") -> tuple[Column, ...]:
+    return (
+        _all_input(prefix),
+        _all_output(prefix),
+        _tokens("input_fresh_tokens", "Input read without a cache.", f"{prefix}input_fresh"),
+        _tokens("cache_read_tokens", "Input read from a cache.", f"{prefix}cache_read"),
+        _tokens("cache_write_5m_tokens", "Input written into a cache for five minutes.", f"{prefix}cache_write_5m"),
+        _tokens("cache_write_1h_tokens", "Input written into a cache for an hour.", f"{prefix}cache_write_1h"),
+        _tokens("visible_tokens", "Visible output: text and tool calls.", f"{prefix}output"),
+        _tokens("reasoning_tokens", "Hidden output, billed as output.", f"{prefix}reasoning"),
+        _flag("flagged", "The reported parts contradicted each other and were clamped.", f"{prefix}flagged"),
+    )
+
 
 _THREADS = Declared(
     "threads",
@@ -77,6 +79,8 @@ _THREADS = Declared(
         _flag("truncated", "The provider's length limit ended the last answer."),
         _text("logical", "The logical model."),
         _route("route", "The provider and model that were granted."),
+        _text("ran_route", "The route that answered its worker last; another than `route` if recovery moved it."),
+        _count("hops", "Steps of recovery from one route to another.", "hops", "hop_count"),
         _text("session", "The lab that dispatched it."),
         _text("episode", "The id of its episode, if it has one."),
         _time("created", "When it was admitted.", "created_ns"),
@@ -147,7 +151,9 @@ _CALLS = Declared(
         _time("started", "When it was first asked.", "started_ns"),
         seconds("took_s", "started_ns", "ended_ns", "From the first request to the end, waiting included."),
         _count("attempts", "HTTP exchanges.", "attempts"),
-        *_USAGE,
+        _count("hop", "0 for the route asked first, 1, 2, ... for those that recovery went on to."),
+        _text("cause", "Why it was asked instead of the route before it; null for the first."),
+        *_usage(),
         *money("cost_usd", "cost_nusd", "All attempts; null if any price is unknown."),
         _text("price", "Where the price came from."),
         _text("error", "What went wrong, for a person."),
@@ -159,20 +165,25 @@ _ATTEMPTS = Declared(
     "attempts",
     "one HTTP exchange, or one scripted answer",
     (
-        _count("call", "The call it belongs to.", "", "call"),
-        _count("n", "1, 2, ... within the call."),
-        word("outcome", OUTCOMES, "`ok`, `cancelled`, or the kind of the error that ended it."),
-        _count("status", "The HTTP status, if one arrived."),
-        _time("started", "When the request was sent.", "started_ns"),
-        seconds("took_s", "started_ns", "ended_ns", "From the request to the end of the answer."),
-        seconds("first_token_s", "started_ns", "first_token_ns", "From the request to the first content."),
-        Column("waited_s", "number", "Slept before it: pacing and back-off.", "s"),
-        *_USAGE,
-        _flag("recorded", "The answer came from a recording; it cost nothing now."),
-        _text("response_id", "The provider's id of the answer."),
-        _text("error", "What went wrong, for a person."),
+        _count("call", "The call it belongs to.", "", "a.call"),
+        _count("n", "1, 2, ... within the call.", "", "a.n"),
+        _route("route", "The provider and model that were asked.", "c."),
+        _count("hop", "0 for the route asked first, 1, 2, ... for those that recovery went on to.", "", "c.hop"),
+        _text("cause", "Why this route was asked instead of the one before it.", "c.cause"),
+        word("outcome", OUTCOMES, "`ok`, `cancelled`, or the kind of the error that ended it.", "a.outcome"),
+        _count("status", "The HTTP status, if one arrived.", "", "a.status"),
+        _time("started", "When the request was sent.", "a.started_ns"),
+        seconds("took_s", "a.started_ns", "a.ended_ns", "From the request to the end of the answer."),
+        seconds("first_token_s", "a.started_ns", "a.first_token_ns", "From the request to the first content."),
+        Column("waited_s", "number", "Waited before it: pacing and back-off.", "s", reads=("a.waited_s",)),
+        Column("paced_s", "number", "Of it: pacing, or waiting for a place.", "s", reads=("paced_s",)),
+        Column("retried_s", "number", "Of it: back-off before asking again.", "s", reads=("retried_s",)),
+        *_usage("a."),
+        _flag("recorded", "The answer came from a recording; it cost nothing now.", "a.recorded"),
+        _text("response_id", "The provider's id of the answer.", "a.response_id"),
+        _text("error", "What went wrong, for a person.", "a.error"),
     ),
-    "attempts ORDER BY call, n",
+    "attempts AS a JOIN calls AS c ON c.id = a.call ORDER BY a.call, a.n",
 )
 
 _COSTS = Declared(

@@ -21,9 +21,9 @@ __all__ = ["Calls"]
 _HOUR = 3_600_000_000_000
 _BUCKETS = ", ".join(USAGE_COLUMNS)
 _CALL = f"""id, thread, kind, logical, provider, model, started_ns, ended_ns, outcome, finish, {_BUCKETS},
-    cost_nusd, price, error"""
+    cost_nusd, price, error, hop, cause"""
 _ATTEMPT = f"""call, n, outcome, status, started_ns, ended_ns, waited_s, first_token_ns, {_BUCKETS}, cost_nusd, price,
-    recorded, recorded_nusd, recorded_price, response_id, error, raw_usage"""
+    recorded, recorded_nusd, recorded_price, response_id, error, raw_usage, paced_s"""
 _raw = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -39,7 +39,7 @@ class Calls:
         with self._db.transaction():
             number = self._db.insert(
                 "INSERT INTO call (thread, session, kind, logical, provider, model, started_ns, ended_ns, outcome, "
-                f"finish, {_BUCKETS}, cost_nusd, price, attempts, error) VALUES ({_marks(22)})",
+                f"finish, {_BUCKETS}, cost_nusd, price, attempts, error, hop, cause) VALUES ({_marks(24)})",
                 (
                     thread_number(call.thread),
                     self._session,
@@ -56,10 +56,12 @@ class Calls:
                     call.cost.price,
                     len(attempts),
                     call.error,
+                    call.hop,
+                    call.cause,
                 ),
             )
             for row in attempts:
-                self._db.run(f"INSERT INTO attempt ({_ATTEMPT}) VALUES ({_marks(24)})", (number, *row))
+                self._db.run(f"INSERT INTO attempt ({_ATTEMPT}) VALUES ({_marks(25)})", (number, *row))
             if call.cost.nusd:
                 self._db.run(
                     "INSERT INTO spend (hour, session, nusd) VALUES (?, ?, ?) "
@@ -126,6 +128,7 @@ def _attempt_row(attempt: Attempt) -> tuple[Any, ...]:
         attempt.response_id,
         attempt.error,
         None if attempt.raw_usage is None else encode(attempt.raw_usage),
+        attempt.paced_s,
     )
 
 
@@ -136,7 +139,7 @@ def _usage(values: Any) -> Usage:
 
 def _call(row: tuple[Any, ...], attempts: tuple[Attempt, ...]) -> Call:
     number, thread, kind, logical, provider, model, started_ns, ended_ns, outcome, finish = row[:10]
-    nusd, price, error = row[18:]
+    nusd, price, error, hop, cause = row[18:]
     return Call(
         id=number,
         thread=f"t{thread}",
@@ -152,12 +155,14 @@ def _call(row: tuple[Any, ...], attempts: tuple[Attempt, ...]) -> Call:
         cost=Cost(nusd=nusd, price=price),
         attempts=attempts,
         error=error,
+        hop=hop,
+        cause=cause,
     )
 
 
 def _attempt(row: tuple[Any, ...]) -> Attempt:
     number, n, outcome, status, started_ns, ended_ns, waited_s, first_token_ns = row[:8]
-    nusd, price, recorded, recorded_nusd, recorded_price, response_id, error, raw = row[16:]
+    nusd, price, recorded, recorded_nusd, recorded_price, response_id, error, raw, paced_s = row[16:]
     priced = recorded_nusd is not None or recorded_price is not None
     return Attempt(
         n=n,
@@ -166,6 +171,7 @@ def _attempt(row: tuple[Any, ...]) -> Attempt:
         ended_ns=ended_ns,
         status=status,
         waited_s=waited_s,
+        paced_s=paced_s,
         first_token_ns=first_token_ns,
         usage=_usage(row[8:16]),
         cost=Cost(nusd=nusd, price=price),

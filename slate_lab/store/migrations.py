@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from slate_lab.errors import StoreError
 from slate_lab.store.database import MEMORY, Database
+from slate_lab.store.recovery_step import RECOVERY
 
 __all__ = ["APPLICATION_ID", "STEPS", "Step", "migrate"]
 
@@ -109,7 +110,10 @@ _VIEWS = (
     thread AS thread_n, data FROM event""",
 )
 
-STEPS: tuple[Step, ...] = (Step(1, "sessions, threads, facts, episodes, calls, events", (*_TABLES, *_VIEWS)),)
+STEPS: tuple[Step, ...] = (
+    Step(1, "sessions, threads, facts, episodes, calls, events", (*_TABLES, *_VIEWS)),
+    Step(2, "recovery from route to route, pacing, reserved money", RECOVERY),
+)
 
 
 def migrate(database: Database, *, clock: Callable[[], int], steps: Sequence[Step] = STEPS) -> Path | None:

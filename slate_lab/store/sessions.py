@@ -83,6 +83,11 @@ class Sessions:
             self._path(self.number).unlink(missing_ok=True)
             self._lock = None
 
+    def is_over(self, number: int) -> bool:
+        """Whether another session has ended, said or unsaid; looking changes nothing in the store."""
+        row = self._db.row("SELECT ended_ns FROM session WHERE n = ?", (number,))
+        return row is None or row[0] is not None or (self._folder is not None and self._is_dead(number))
+
     def _open(self) -> list[int]:
         rows = self._db.rows("SELECT n FROM session WHERE ended_ns IS NULL AND n <> ? ORDER BY n", (self.number,))
         return [n for (n,) in rows]

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from slate_lab.errors import StoreError
-from slate_lab.records import Action, Episode, Thread, ThreadState, episode_id, is_thread_id
+from slate_lab.records import Action, Episode, Hop, Thread, ThreadState, episode_id, is_thread_id
 from slate_lab.store.codec import decode, encode, session_number, thread_number
 from slate_lab.store.database import Database
 from slate_lab.store.episodes import Episodes, seal
@@ -22,8 +22,10 @@ from slate_lab.store.episodes import Episodes, seal
 __all__ = ["Threads"]
 
 _SELECT = """SELECT t.n, a.body, t.state, t.code, t.detail, t.truncated, t.logical, t.provider, t.model, t.session,
-    t.created_ns, t.started_ns, t.ended_ns, t.brief, t.window FROM thread AS t JOIN action AS a ON a.thread = t.n"""
+    t.created_ns, t.started_ns, t.ended_ns, t.brief, t.window, t.ran_route, t.hops
+    FROM thread AS t JOIN action AS a ON a.thread = t.n"""
 _action = msgspec.json.Decoder(Action)
+_hops = msgspec.json.Decoder(tuple[Hop, ...])
 _brief = msgspec.json.Decoder(tuple[dict[str, Any], ...])
 
 
@@ -70,6 +72,12 @@ class Threads:
         if self._db.run("UPDATE thread SET brief = ? WHERE n = ?", (text, thread_number(thread))) == 0:
             self._known(thread)
 
+    def hop(self, thread: str, hops: Iterable[Hop], *, ran_route: str) -> None:
+        """Keep how recovery went so far, and the route that its worker is now on."""
+        row = (encode(tuple(hops)), ran_route, thread_number(thread))
+        if self._db.run("UPDATE thread SET hops = ?, ran_route = ? WHERE n = ?", row) == 0:
+            self._known(thread)
+
     def settle(
         self,
         thread: str,
@@ -112,6 +120,7 @@ class Threads:
             )
             if changed == 1 and episode is not None:
                 self._episodes.insert(episode)
+            self._db.run("DELETE FROM reserve WHERE thread = ?", (thread_number(thread),))
         return changed == 1 or self._known(thread)
 
     def get(self, thread: str) -> Thread | None:
@@ -170,7 +179,7 @@ def _filter(states: Iterable[ThreadState] | None, session: str | None) -> tuple[
 
 def _thread(row: tuple[Any, ...]) -> Thread:
     number, body, state, code, detail, truncated, logical, provider, model, session, *rest = row
-    created_ns, started_ns, ended_ns, brief, window = rest
+    created_ns, started_ns, ended_ns, brief, window, ran_route, hops = rest
     what = f"the thread t{number}"
     return Thread(
         id=f"t{number}",
@@ -188,4 +197,6 @@ def _thread(row: tuple[Any, ...]) -> Thread:
         ended_ns=ended_ns,
         brief=() if brief is None else decode(_brief, brief, what),
         window=window,
+        ran_route=ran_route or "",
+        hops=() if hops is None else decode(_hops, hops, what),
     )
