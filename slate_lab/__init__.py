@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from slate_lab.models.scripted import ScriptedModel
     from slate_lab.records import Action, Episode, Fact, Limits, Progress, Thread, Usage
     from slate_lab.weave.handle import Handle
+    from slate_lab.weave.limit import limit
 
 __version__ = "0.1.0"
 
@@ -35,6 +36,7 @@ __all__ = [
     "Usage",
     "__version__",
     "errors",
+    "limit",
     "load_ipython_extension",
     "unload_ipython_extension",
 ]
@@ -50,6 +52,7 @@ _HOMES = {
     "ScriptedModel": "slate_lab.models.scripted",
     "Thread": "slate_lab.records",
     "Usage": "slate_lab.records",
+    "limit": "slate_lab.weave.limit",
 }
 
 

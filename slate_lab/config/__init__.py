@@ -25,6 +25,7 @@ from slate_lab.config.schema import (
     SlotsSpec,
     SpendSpec,
     ThreadTypeSpec,
+    WorkerSpec,
     json_schema,
 )
 from slate_lab.config.starter import starter_files, write_starter
@@ -51,6 +52,7 @@ __all__ = [
     "SpendSpec",
     "ThreadTypeSpec",
     "Trust",
+    "WorkerSpec",
     "json_schema",
     "load_config",
     "nearest_place",

@@ -27,6 +27,7 @@ from slate_lab.config.values import (
     read_text,
     read_whole,
 )
+from slate_lab.config.worker import WorkerSpec
 
 __all__ = [
     "EFFORTS",
@@ -46,6 +47,7 @@ __all__ = [
     "SlotsSpec",
     "SpendSpec",
     "ThreadTypeSpec",
+    "WorkerSpec",
     "json_schema",
 ]
 
@@ -218,6 +220,7 @@ class LabConfig(Spec):
     thread_types: dict[Name, ThreadTypeSpec] = Field(default_factory=dict)
     runtime: RuntimeSpec = RuntimeSpec()
     slots: SlotsSpec = SlotsSpec()
+    worker: WorkerSpec = WorkerSpec()
     compressor: CompressorSpec = CompressorSpec()
     replay: ReplaySpec = ReplaySpec()
     durability: Annotated[Literal["normal", "full"], _word] = "normal"

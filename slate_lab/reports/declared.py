@@ -65,6 +65,17 @@ def _usage(prefix: str = "") -> tuple[Column, ...]:
     )
 
 
+_PLACE = """iif(state = 'queued', (SELECT count(*) FROM threads AS q WHERE q.state IN ('queued', 'running')
+    AND q.state = 'queued' AND q.session = threads.session AND q.n <= threads.n), NULL)"""
+_UNTIL = "coalesce(started_ns, ended_ns, CAST((julianday('now') - 2440587.5) * 86400e9 AS INTEGER))"
+_BY_KIND = ", ".join(
+    f"""iif(sum(kind = '{kind}') > sum(kind = '{kind}' AND cost_nusd IS NOT NULL), NULL,
+    sum(iif(kind = '{kind}', cost_nusd, NULL))) AS {kind}_nusd"""
+    for kind in get_args(CallKind)
+)
+_SPENT = f"""(SELECT thread_n AS of_thread, sum(kind = 'compaction') AS compactions, {_BY_KIND} FROM calls
+    GROUP BY thread_n) ON of_thread = n"""  # noqa: S608 - declared names only
+
 _THREADS = Declared(
     "threads",
     "one thread",
@@ -86,12 +97,18 @@ _THREADS = Declared(
         _time("created", "When it was admitted.", "created_ns"),
         _time("started", "When its worker started.", "started_ns"),
         _time("ended", "When it settled.", "ended_ns"),
-        seconds("waited_s", "created_ns", "started_ns", "From admission to the start."),
+        _count("position", "Its place in the queue of its lab while it waits, 1 is next.", "", _PLACE),
+        _flag("holds_permit", "It holds one of the lab's permits now.", "state = 'running'"),
+        seconds("waited_s", "created_ns", _UNTIL, "From admission to the start, or until now while it waits."),
         seconds("ran_s", "started_ns", "ended_ns", "From the start to the end, compression included."),
         _tokens("window_tokens", "What the route's context holds.", "window"),
-        _count("facts_omitted", "Facts dropped by the caps.", "facts"),
+        _count("facts_omitted", "Characters of facts left out by the caps.", "characters"),
+        *money("worker_usd", "worker_nusd", "The worker's own calls; null if there is none or a price is unknown."),
+        *money("compressor_usd", "compressor_nusd", "The calls that made the episode, with the same nulls."),
+        *money("compaction_usd", "compaction_nusd", "The calls that shortened its history, with the same nulls."),
+        _count("compactions", "How often its history was shortened.", "", "compactions"),
     ),
-    "threads ORDER BY n",
+    f"threads LEFT JOIN {_SPENT} ORDER BY n",
 )
 
 _EPISODES = Declared(

@@ -42,7 +42,7 @@ class Asker:
             LimitExceeded: the session, the day or the project has spent what it may.
         """
         job, grant = self._job, self._grant
-        if job.ended_ns is not None or (job.cancelled and kind == "worker"):
+        if job.ended_ns is not None or (job.cancelled and kind != "compressor"):
             raise asyncio.CancelledError  # a worker that swallowed its cancellation asks nothing more
         check_caps(self._config, self._store, job.clock())
         trail: list[Attempt] = []

@@ -25,6 +25,7 @@ from slate_lab.weave.batch import BatchPlan, plan_batch, told, with_ids
 from slate_lab.weave.checks import Dispatched
 from slate_lab.weave.handle import Handle
 from slate_lab.weave.job import Job
+from slate_lab.weave.limit import meters_here
 from slate_lab.weave.perspectives import read_perspective
 from slate_lab.weave.run import GRACE_S, Routes, Runner
 from slate_lab.weave.schedule import Queue
@@ -71,7 +72,7 @@ class Dispatcher:
         self.limits: Limits = limits_of(config.limits.thread)
         self.nonce, self.priced = nonce, priced
         scopes = config.limits
-        self.capped = any(scope.usd is not None for scope in (scopes.session, scopes.day, scopes.project))
+        self._capped = any(scope.usd is not None for scope in (scopes.session, scopes.day, scopes.project))
         self._root = root
         self._loop, self._store, self._routes, self._runner = loop, store, routes, runner
         self._config, self._clock = config, clock
@@ -87,6 +88,11 @@ class Dispatcher:
     def closed(self) -> bool:
         """Whether it takes no more actions."""
         return self._closed
+
+    @property
+    def capped(self) -> bool:
+        """Whether the session, the day, the project or the block of the caller has a cap in dollars."""
+        return self._capped or any(meter.limits.usd is not None for meter in meters_here())
 
     def review(self, perspective: str) -> str | None:
         """The project's text of a review perspective."""
@@ -228,6 +234,7 @@ class Dispatcher:
             clock=self._clock,
             loop=self._loop,
             place=self._queue.position,
+            blocks=meters_here(),
             cancel=self._ask_cancel,
         )
 

@@ -35,9 +35,28 @@ class FactSink(Protocol):
 
 
 class FactLog:
-    """The facts of one thread, in memory and in the store, within the caps."""
+    """The facts of one thread, in memory and in the store, within the caps.
 
-    def __init__(self, thread: str, sink: FactSink, clock: Callable[[], int]) -> None:
+    Attributes:
+        facts: what is kept, oldest first.
+        omitted: characters left out by the caps.
+
+    Args:
+        thread, sink, clock: whose facts they are, where they are kept, and when.
+        fact_chars: characters of one fact.
+        total_chars: characters of all.
+    """
+
+    def __init__(
+        self,
+        thread: str,
+        sink: FactSink,
+        clock: Callable[[], int],
+        *,
+        fact_chars: int = FACT_CHARS,
+        total_chars: int = TOTAL_CHARS,
+    ) -> None:
+        self.fact_chars, self.total_chars = fact_chars, max(fact_chars, total_chars)
         self.facts: list[Fact] = []
         self.omitted = 0
         self._thread, self._sink, self._clock = thread, sink, clock
@@ -62,19 +81,19 @@ class FactLog:
         if self._frozen:
             return
         text = clean(text)
-        cut = max(0, len(text) - FACT_CHARS)
+        cut = max(0, len(text) - self.fact_chars)
         self._n += 1
         fact = Fact(n=self._n, kind=kind, text=text[cut:], at_ns=self._clock(), omitted=cut, **rest)
         self._sink.add(self._thread, fact)
         self.facts.append(fact)
         self.omitted += cut
         self._chars += len(fact.text)
-        if self._chars > TOTAL_CHARS:
+        if self._chars > self.total_chars:
             self._shed()
 
     def _shed(self) -> None:
         dropped = 0
-        while self._chars > TOTAL_CHARS and dropped < len(self.facts) - 1:
+        while self._chars > self.total_chars and dropped < len(self.facts) - 1:
             size = len(self.facts[dropped].text)
             self._chars -= size
             self.omitted += size

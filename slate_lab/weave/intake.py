@@ -15,7 +15,7 @@ from slate_lab.errors import DispatchError, Problem
 from slate_lab.records import Action, Episode, Limits, episode_id, is_episode_id, is_thread_id, near, thread_of
 from slate_lab.weave.retired import retired
 
-__all__ = ["action_of", "read_action"]
+__all__ = ["action_of", "limits_from", "read_action"]
 
 _LISTS = ("slates", "tools", "after", "claims", "review_perspectives", "facts_of")
 _OPTIONS = tuple(name for name in Action.__struct_fields__ if name != "task")
@@ -113,6 +113,18 @@ def _limits(value: Any) -> Any:
     usd = found.get("usd")
     number = isinstance(usd, int | float) and not isinstance(usd, bool)
     return {**found, "usd": Decimal(str(usd))} if number else dict(found)
+
+
+def limits_from(value: Mapping[str, Any] | Limits) -> Limits:
+    """The limits that a mapping names.
+
+    Raises:
+        DispatchError: there is no such limit, or its value has the wrong type.
+    """
+    try:
+        return msgspec.convert(_limits(value), Limits)
+    except msgspec.ValidationError as e:
+        raise DispatchError.of("bad_argument", f"the limits cannot be read: {e}") from e
 
 
 def _unknown_limit(name: Any) -> Problem:

@@ -25,6 +25,7 @@ class Job:
         phase: the task that may be cancelled now: the conversation, then the compression.
         cancelled: a person or a closing lab asked for the end.
         compress: whether a model may still be asked for the compression.
+        blocks: meters of the blocks it was dispatched in.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Job:
         clock: Callable[[], int],
         loop: asyncio.AbstractEventLoop,
         place: Callable[[str], int | None],
+        blocks: tuple[Meter, ...] = (),
         cancel: Callable[[Job, bool], None],
     ) -> None:
         self.id, self.thread, self.admitted, self.clock = thread.id, thread, admitted, clock
@@ -42,6 +44,7 @@ class Job:
         self.future: concurrent.futures.Future[Episode] = concurrent.futures.Future()
         self.future.set_running_or_notify_cancel()
         self.live = Live()
+        self.blocks = blocks
         self.meter: Meter | None = None
         self.facts: FactLog | None = None
         self.kit: Kit | None = None

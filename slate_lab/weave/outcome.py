@@ -6,9 +6,10 @@ from typing import Literal
 
 from msgspec import Struct
 
+from slate_lab.errors import StoreError
 from slate_lab.records import ThreadState
 
-__all__ = ["Form", "Settlement", "plan_settlement"]
+__all__ = ["Form", "Settlement", "plan_settlement", "plan_unstored"]
 
 Form = Literal["compress", "uncompressed", "fixed", "none"]
 
@@ -44,3 +45,10 @@ def plan_settlement(
     if ok:
         return Settlement(state="successful", form="compress" if compress else "uncompressed")
     return Settlement(state="failed", form="compress" if facts and compress else "fixed", code=code, detail=detail)
+
+
+def plan_unstored(settlement: Settlement, error: StoreError) -> str:
+    """What is said when the end of an action cannot be stored: how the action ended, and why nobody can read it."""
+    ended = settlement.state if settlement.code is None else f"{settlement.state} ({settlement.code})"
+    why = f": {settlement.detail}" if settlement.detail else ""
+    return f"the action ended {ended}{why}; its episode could not be stored: {error.message}"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from slate_lab.config import LabConfig
-from slate_lab.errors import DispatchError, LabError, LimitExceeded
+from slate_lab.errors import DispatchError, LabError, LimitExceeded, StoreError
 from slate_lab.models.gate import Gate
 from slate_lab.models.protocol import Model
 from slate_lab.records import Episode, Reply, Request, episode_id
@@ -24,10 +24,13 @@ from slate_lab.weave.admission import write_brief
 from slate_lab.weave.ask import Asker
 from slate_lab.weave.conclude import conclude
 from slate_lab.weave.facts import FactLog
+from slate_lab.weave.ground import plan_ground
+from slate_lab.weave.history import History
 from slate_lab.weave.job import Job
 from slate_lab.weave.meter import Meter
-from slate_lab.weave.outcome import Settlement, plan_settlement
-from slate_lab.weave.tools import Kit
+from slate_lab.weave.outcome import Settlement, plan_settlement, plan_unstored
+from slate_lab.weave.stuck import Circles
+from slate_lab.weave.tools import Kit, Tool
 from slate_lab.weave.tools.workspace import Workspace
 from slate_lab.weave.worker import Outcome, Worker
 
@@ -41,6 +44,9 @@ RESULT_CHARS = 8_000
 """Characters of one tool result; routes with a small window get fewer."""
 
 T = TypeVar("T")
+
+MoreTools = Callable[[Kit], Awaitable[Mapping[str, Tool]]]
+"""Starts the units of one worker and gives the tools they bring."""
 
 
 class Routes(Protocol):
@@ -61,6 +67,7 @@ class Runner:
     Args:
         store, gate, routes, config, workspace: what the lab wired.
         nonce: a fence word for a source.
+        more_tools: starts what else a worker is given; its `LabError` fails the action before it begins.
     """
 
     def __init__(
@@ -72,9 +79,11 @@ class Runner:
         config: LabConfig,
         workspace: Workspace,
         nonce: Callable[[str], str],
+        more_tools: MoreTools | None = None,
     ) -> None:
         self._store, self._gate, self._routes = store, gate, routes
         self._config, self._workspace, self._nonce = config, workspace, nonce
+        self._more_tools = more_tools
 
     async def run(self, job: Job) -> None:
         """Carry `job` to its terminal record; raises nothing."""
@@ -96,17 +105,17 @@ class Runner:
                 raise DispatchError.of("settled_elsewhere", "it was settled elsewhere before it could start")
             if job.admitted.brief:
                 self._store.threads.brief(job.id, job.admitted.brief.parts)
-        job.begin(FactLog(job.id, self._store.facts, job.clock), Meter(job.admitted.limits, job.clock))
-        ask = self._asker(job, job.admitted.grant)
-        seconds = job.admitted.limits.seconds
-        try:
-            outcome = None if job.cancelled else await self._phase(job, self._converse(job, ask), seconds=seconds)
-        finally:
-            await self._close_tools(job)  # what was changed until now is what the episode says
+        kept = self._config.worker.facts
+        log = FactLog(job.id, self._store.facts, job.clock, fact_chars=kept.characters, total_chars=kept.total)
+        job.begin(log, Meter(job.admitted.limits, job.clock, blocks=job.blocks))
+        seconds = job.used.seconds_left
+        outcome = None if job.cancelled else await self._phase(job, self._converse(job), seconds=seconds)
+        if job.kit:
+            job.kit.stop()  # the conversation is over: what was changed until now is what the episode says
         if outcome and outcome.fault:
             self._store.events.add("worker.fault", thread=job.id, data={"traceback": outcome.fault})
         if outcome is None and job.timed_out:
-            over = LimitExceeded("seconds", used=seconds or 0, limit=seconds or 0)
+            over = job.used.out_of_time
             outcome = Outcome(ok=False, code=over.code, detail=over.message)
         settlement = plan_settlement(
             ok=bool(outcome and outcome.ok),
@@ -114,15 +123,13 @@ class Runner:
             detail=outcome.detail if outcome else None,
             cancelled=outcome is None,
             facts=len(job.found.facts) + len(job.kit.artifacts if job.kit else ()),
-            compress=job.compress,
+            compress=job.compress and not (outcome and outcome.ground),
         )
-        self._settle(job, settlement, await self._episode(job, settlement, outcome), outcome)
-
-    async def _close_tools(self, job: Job) -> None:
-        """The conversation is over: no tool changes anything any more, and what tools hold open is closed."""
-        faults = await job.kit.aclose() if job.kit else ()
-        if faults:
-            self._store.events.add("tools.close_failed", thread=job.id, data={"faults": list(faults)})
+        episode = await self._episode(job, settlement, outcome)
+        try:
+            self._settle(job, settlement, episode, outcome)
+        except StoreError as e:
+            raise StoreError(plan_unstored(settlement, e), code=e.code) from e
 
     def _asker(self, job: Job, grant: Grant) -> Asker:
         model = self._routes.model(grant)
@@ -137,26 +144,39 @@ class Runner:
                 self._store.events.add("compressor.skipped", thread=job.id, data={"model": name, "why": e.message})
         return job.admitted.grant
 
-    async def _converse(self, job: Job, ask: Asker) -> Outcome:
+    async def _converse(self, job: Job) -> Outcome:
+        """Start up and converse; a start-up that fails ends the action with its code."""
+        try:
+            worker = await self._start_up(job)
+        except StoreError as e:
+            code, detail = plan_ground(e)
+            return Outcome(ok=False, code=code, detail=detail, ground=True)
+        except LabError as e:
+            return Outcome(ok=False, code=e.code, detail=e.message)
+        return await worker.run()
+
+    async def _start_up(self, job: Job) -> Worker:
         admitted, brief = job.admitted, job.admitted.brief
         if brief is None:
             stored = [self._store.episodes.get(id) for id in admitted.action.context]
             brief = write_brief(admitted, [e for e in stored if e], facts=self._store.facts.list, nonce=self._nonce)
             self._store.threads.brief(job.id, brief.parts)
         window = admitted.grant.capabilities.window
-        job.kit = Kit(
-            self._workspace,
-            thread=job.id,
-            kind=admitted.kind.name,
-            context=admitted.action.context,
-            tools=admitted.tools,
-            max_chars=min(RESULT_CHARS, window) if window else RESULT_CHARS,
-        )
-        worker = Worker(
+        job.kit = Kit(self._workspace, max_chars=min(RESULT_CHARS, window) if window else RESULT_CHARS)
+        tools = {**admitted.tools, **(await self._more_tools(job.kit) if self._more_tools else {})}
+        spec = self._config.worker
+        history = History(
             brief.messages,
-            tools=admitted.tools,
+            task=admitted.action.task,
+            schemas=sum(int(p["tokens"]) for p in brief.parts if p["source"] == "tools"),
+            room=admitted.room,
+            spec=spec,
+        )
+        return Worker(
+            history,
+            tools=tools,
             kit=job.kit,
-            ask=ask,
+            ask=self._asker(job, admitted.grant),
             facts=job.found,
             meter=job.used,
             live=job.live,
@@ -164,8 +184,12 @@ class Runner:
             effort=admitted.grant.effort,
             max_output_tokens=admitted.reserved,
             steer=job.steer,
+            circles=Circles(same_calls=spec.stuck.same_calls, no_news=spec.stuck.no_news),
+            note=lambda kind, data: self._note(job, kind, data),
         )
-        return await worker.run()
+
+    def _note(self, job: Job, kind: str, data: dict[str, Any]) -> None:
+        self._store.events.add(kind, thread=job.id, data=data)
 
     async def _phase(self, job: Job, work: Coroutine[Any, Any, T], *, seconds: float | None = None) -> T | None:
         """Run `work` as the part of the job that may be cancelled; None if it was, or if its time was up."""

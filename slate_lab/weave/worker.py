@@ -1,7 +1,7 @@
 """The worker: one conversation of a model with its tools, from the brief to the final message.
 
-It decides nothing about threads, permits or episodes: it returns an `Outcome`, and raises only when it is cancelled
-or when the ground gives way (the store cannot be written).
+It decides nothing about threads, permits or episodes: it returns an `Outcome`, and raises only when it is cancelled.
+A tool's error is told to the model; when the ground gives way (the store is locked, the disk is full) the work ends.
 """
 
 from __future__ import annotations
@@ -9,28 +9,34 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 from msgspec import Struct
 
-from slate_lab.errors import LabError, StoreError
+from slate_lab.errors import LabError, ModelError, StoreError
 from slate_lab.models.protocol import Delta
-from slate_lab.records import CallKind, Message, Reply, Request, ToolCall
+from slate_lab.records import CallKind, Message, Reply, Request, ToolCall, ToolSpec
 from slate_lab.weave.facts import FactLog
+from slate_lab.weave.ground import is_ground, plan_ground
+from slate_lab.weave.history import History
 from slate_lab.weave.meter import Meter
+from slate_lab.weave.stuck import Circles
 from slate_lab.weave.tools import Kit, Tool, ToolFailed
 
-__all__ = ["STUCK", "Ask", "Live", "Outcome", "Worker"]
+__all__ = ["Ask", "Live", "Outcome", "Worker"]
 
-STUCK = 3
-"""The same calls with the same arguments this many times in a row end a thread."""
 TAIL = 400
 """Characters of streamed text kept for live views."""
 
 
+Note = Callable[[str, dict[str, Any]], None]
+"""Keeps an event of the thread."""
+
+
 class Outcome(Struct, frozen=True, kw_only=True):
     """How a conversation ended: `ok`, or not with a code; `final` is the last message of the
-    assistant, `fault` the traceback of an error nobody foresaw."""
+    assistant, `fault` the traceback of an error nobody foresaw, `ground` says that the store or the disk gave way."""
 
     ok: bool
     code: str | None = None
@@ -38,6 +44,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     final: str = ""
     truncated: bool = False
     fault: str | None = None
+    ground: bool = False
 
 
 class Ask(Protocol):
@@ -71,7 +78,7 @@ class Worker:
     """One action's conversation.
 
     Args:
-        messages: the brief.
+        history: the conversation, which begins with the brief.
         tools: what it may call, by name.
         kit: what the tools work with.
         ask: a request through the gate.
@@ -79,11 +86,13 @@ class Worker:
         name: the logical model, for live views.
         max_output_tokens: reserved for one answer.
         steer: messages of a person that wait to be seen.
+        circles: notices when it goes round in circles.
+        note: keeps an event of the thread: its kind and what else is known.
     """
 
     def __init__(
         self,
-        messages: tuple[Message, ...],
+        history: History,
         *,
         tools: Mapping[str, Tool],
         kit: Kit,
@@ -95,61 +104,96 @@ class Worker:
         effort: str | None,
         max_output_tokens: int | None,
         steer: list[str],
+        circles: Circles,
+        note: Note,
     ) -> None:
-        self._messages = list(messages)
+        self._history = history
         self._tools, self._kit, self._ask = tools, kit, ask
         self._facts, self._meter, self._live = facts, meter, live
         self._name, self._effort, self._max_output_tokens = name, effort, max_output_tokens
-        self._steer = steer
+        self._steer, self._circles, self._note = steer, circles, note
         self._specs = tuple(t.spec for t in tools.values())
-        self._last = ""
-        self._same = 0
         self.final = ""
 
     async def run(self) -> Outcome:
         """Converse until the model gives its final message, or something ends it."""
         try:
             return await self._converse()
-        except StoreError:
-            raise
         except LabError as e:
+            if isinstance(e, StoreError):
+                return self._ground(e)
             return Outcome(ok=False, code=e.code, detail=e.message, final=self.final)
         except Exception as e:  # noqa: BLE001  a fault of ours or of a foreign model: what was found is kept
+            if isinstance(e, OSError) and is_ground(e):
+                return self._ground(e)
             trace = "".join(traceback.format_exception(e))[-8_000:]
             detail = f"{type(e).__name__}: {e}"
             return Outcome(ok=False, code="internal", detail=detail, final=self.final, fault=trace)
+
+    def _ground(self, error: StoreError | OSError) -> Outcome:
+        code, detail = plan_ground(error)
+        return Outcome(ok=False, code=code, detail=detail, final=self.final, ground=True)
 
     async def _converse(self) -> Outcome:
         while True:
             self._meter.check()
             reply = await self._next()
-            self._meter.turns += 1
+            self._meter.count_turn()
             self.final = reply.text.strip() or self.final
             if not reply.calls:
-                return self._end(reply)
-            if self._stuck(reply.calls):
-                return Outcome(ok=False, code="stuck", detail=self._stuck_words(reply.calls), final=self.final)
+                if not self._steer:
+                    return self._end(reply)
+                self._history.add([Message(role="assistant", text=reply.text)])  # a person has more to say
+                continue
+            if stuck := self._circles.asks(reply.calls):
+                return Outcome(ok=False, code="stuck", detail=stuck, final=self.final)
             self._meter.check_tools(len(reply.calls))
-            self._messages.append(Message(role="assistant", text=reply.text, calls=reply.calls))
-            self._messages += await self._run_tools(reply.calls)
+            results = await self._run_tools(reply.calls)
+            self._history.add([Message(role="assistant", text=reply.text, calls=reply.calls), *results])
+            if stuck := self._circles.learns([reply.text, *(m.text for m in results)]):
+                return Outcome(ok=False, code="stuck", detail=stuck, final=self.final)
 
     async def _next(self) -> Reply:
         offered = self._specs if self._meter.may_call_tools else ()
-        self._messages += [Message(role="user", text=text) for text in self._steer]
-        self._steer.clear()
-        messages = self._messages
+        while self._steer:
+            self._history.add([Message(role="user", text=self._steer.pop(0))])
+        if self._history.is_long:
+            await self._compact()
+        self._live.doing, self._live.text = f"asking {self._name}", ""
+        try:
+            reply = await self._ask(
+                self._request(offered), kind="worker", on_delta=self._live.delta, keep=self._keep_text
+            )
+        except ModelError as e:
+            if e.kind != "context-overflow" or not self._meter.turns:
+                raise
+            await self._compact()  # the provider counts otherwise: once more with a shorter history
+            self._meter.check()
+            reply = await self._ask(
+                self._request(offered), kind="worker", on_delta=self._live.delta, keep=self._keep_text
+            )
+        self._history.measured(reply.usage)
+        return reply
+
+    def _request(self, offered: tuple[ToolSpec, ...]) -> Request:
+        messages = self._history.messages
         if self._meter.turns and (left := self._meter.left()):
             note = left if offered or not self._specs else f"{left} Answer now, without tools."
             messages = [*messages, Message(role="user", text=note)]
-        self._live.doing, self._live.text = f"asking {self._name}", ""
-        request = Request(
+        return Request(
             messages=tuple(messages),
             tools=offered,
             max_output_tokens=self._max_output_tokens,
             effort=self._effort,
             temperature=0.0,
         )
-        return await self._ask(request, kind="worker", on_delta=self._live.delta, keep=self._keep_text)
+
+    async def _compact(self) -> None:
+        self._live.doing, self._live.text = "compacting", ""
+        await self._history.compact(
+            partial(self._ask, kind="compaction"), lambda data: self._note("thread.compacted", data)
+        )
+        self._meter.check()
 
     def _keep_text(self, reply: Reply) -> None:
         self._facts.text(reply.text)
@@ -159,18 +203,9 @@ class Worker:
             return Outcome(ok=False, code="no_final_message", detail="the model ended without a final message")
         return Outcome(ok=True, final=reply.text.strip(), truncated=reply.finish == "length")
 
-    def _stuck(self, calls: tuple[ToolCall, ...]) -> bool:
-        shape = repr([(c.name, sorted(c.arguments.items(), key=str)) for c in calls])
-        self._same = self._same + 1 if shape == self._last else 1
-        self._last = shape
-        return self._same >= STUCK
-
-    def _stuck_words(self, calls: tuple[ToolCall, ...]) -> str:
-        return f"the same call of {calls[0].name} was made {STUCK} times in a row"
-
     async def _run_tools(self, calls: tuple[ToolCall, ...]) -> list[Message]:
         self._live.doing = ", ".join(_doing(c, self._tools.get(c.name)) for c in calls)[:200]
-        self._meter.tool_calls += len(calls)
+        self._meter.count_tools(len(calls))
         tasks = [asyncio.ensure_future(self._run_tool(call)) for call in calls]
         messages: list[Message] = []
         try:
@@ -201,8 +236,14 @@ class Worker:
         try:
             return await tool.call(self._kit, call.arguments), True
         except ToolFailed as e:
+            if e.__cause__ is not None and is_ground(e.__cause__):
+                raise e.__cause__ from e
             return f"error: {e.message}", False
-        except Exception as e:  # noqa: BLE001  a tool is foreign code: its fault is told, not raised
+        except StoreError:
+            raise
+        except Exception as e:
+            if is_ground(e):
+                raise
             return self._kit.bounded(f"error: {call.name} failed: {type(e).__name__}: {e}"), False
 
 
