@@ -24,7 +24,7 @@ from slate_lab.config.values import MAX_SAFE, read_whole, shown
 from slate_lab.config.yaml_text import read_yaml
 from slate_lab.errors import ConfigError, Place, Problem
 
-__all__ = ["MAX_BYTES", "Loaded", "home_directory", "load_config", "nearest_place"]
+__all__ = ["MAX_BYTES", "Loaded", "home_directory", "load_config", "nearest_place", "read_file"]
 
 MAX_BYTES = 256 * 1024
 """The largest file that is read."""
@@ -157,7 +157,7 @@ def _find(directory: Path, problems: list[Problem]) -> Path | None:
 
 
 def _add_file(merged: _Merged, file: Path, trust: Trust | None) -> None:
-    parsed = _read(file)
+    parsed = read_file(file)
     merged.problems += [Problem(f.code, f.message, Place(str(file), f.line, path_text(f.path))) for f in parsed.faults]
     if parsed.root is None:
         merged.whole = False
@@ -169,7 +169,8 @@ def _add_file(merged: _Merged, file: Path, trust: Trust | None) -> None:
     merged.lay(values, places)
 
 
-def _read(file: Path) -> Parsed:
+def read_file(file: Path) -> Parsed:
+    """The text of one YAML or JSON file as nodes that know their line; what is wrong with it is listed."""
     try:
         with file.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)

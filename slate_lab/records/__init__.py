@@ -12,21 +12,25 @@ from slate_lab.records.call import Attempt, Call, CallKind, Cost, Event, Hop, Us
 from slate_lab.records.episode import SECTIONS, Compression, Episode, Evidence, Fact, FactKind, Finding
 from slate_lab.records.ids import episode_id, is_episode_id, is_thread_id, near, thread_of
 from slate_lab.records.message import Message, Reply, Request, Route, ToolCall, ToolSpec
+from slate_lab.records.turn import SLOT_EVENTS, Delivery, HistoryEntry, SlotEvent, SlotEventKind, Turn
 
 __all__ = [
     "SECTIONS",
+    "SLOT_EVENTS",
     "Action",
     "Attempt",
     "Call",
     "CallKind",
     "Compression",
     "Cost",
+    "Delivery",
     "Episode",
     "Event",
     "Evidence",
     "Fact",
     "FactKind",
     "Finding",
+    "HistoryEntry",
     "Hop",
     "Limits",
     "Message",
@@ -34,10 +38,13 @@ __all__ = [
     "Reply",
     "Request",
     "Route",
+    "SlotEvent",
+    "SlotEventKind",
     "Thread",
     "ThreadState",
     "ToolCall",
     "ToolSpec",
+    "Turn",
     "Usage",
     "episode_id",
     "is_episode_id",

@@ -1,0 +1,102 @@
+"""What slots need of the rest of a lab, as protocols: the rooms above plug themselves in, nothing is imported here.
+
+Blocking calls come from the thread of a blocking slot, or from the loop; they must be quick. What waits is a coroutine
+of the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from slate_lab.records import Delivery, Episode, HistoryEntry, SlotEvent
+
+__all__ = ["History", "Live", "Ports", "Slates", "State", "Threads", "Tools"]
+
+Table = dict[str, Any]
+
+
+class State(Protocol):
+    """What slots keep, by scope: a session's id, or `project`."""
+
+    def read(self, scope: str) -> Table:
+        """Everything kept under `scope`."""
+        ...
+
+    def update(self, changes: Mapping[str, Callable[[Table], Table]]) -> None:
+        """Replace what is kept under each scope by what its change makes of it: all in one step, or nothing."""
+        ...
+
+
+class History(Protocol):
+    """What was said in sessions."""
+
+    def recent(self, session: str, *, limit: int, roles: Sequence[str] | None = None) -> list[HistoryEntry]:
+        """The newest entries, oldest first."""
+        ...
+
+
+class Tools(Protocol):
+    """The tools of the lab."""
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """The result of one call; raises if the tool does not exist or cannot."""
+        ...
+
+
+class Threads(Protocol):
+    """Dispatching actions."""
+
+    async def run(self, task: str, **options: Any) -> Episode:
+        """The episode of a new thread."""
+        ...
+
+    def spawn(self, task: str, **options: Any) -> str:
+        """The id of a new thread that goes on by itself."""
+        ...
+
+
+class Slates(Protocol):
+    """Declared memory; a target is `Title/folder/file.md`."""
+
+    def read(self, target: str, **options: Any) -> Any:
+        """The content."""
+        ...
+
+    def write(self, target: str, content: str, **options: Any) -> Any:
+        """Write a block; the result says what became of it."""
+        ...
+
+    def peek(self, target: str) -> Any:
+        """The newest block."""
+        ...
+
+    def render(self, target: str) -> Any:
+        """The content as it stands in a brief."""
+        ...
+
+    def search(self, text: str, **options: Any) -> Any:
+        """Blocks that fit."""
+        ...
+
+
+class Live(Protocol):
+    """Where deliveries go at once; from any thread."""
+
+    def __call__(self, delivery: Delivery) -> None:
+        """Show it."""
+        ...
+
+
+class Ports(Struct, frozen=True, kw_only=True):
+    """Everything that slots are connected to; what is None does not exist here, and using it says so."""
+
+    state: State
+    history: History
+    events: Callable[[Iterable[SlotEvent]], None]
+    live: Live
+    tools: Tools | None = None
+    threads: Threads | None = None
+    slates: Slates | None = None
