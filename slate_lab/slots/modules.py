@@ -109,7 +109,7 @@ class Modules(importlib.abc.MetaPathFinder):
             name = f"{package}.{entry.file.stem}_"
             self._files[name] = entry.file
         module = importlib.import_module(name)
-        function = getattr(module, entry.function, None)
+        function: Callable[[Any], Any] | None = getattr(module, entry.function, None)
         if not callable(function):
             raise LabError(f"{entry.function} of the slot {slot.id} is no function", code="entrypoint")
         return function
@@ -132,7 +132,7 @@ class Modules(importlib.abc.MetaPathFinder):
         inner = f"{package}."
         for names in (sys.modules, self._roots, self._files):
             for name in [n for n in list(names) if n == package or n.startswith(inner)]:
-                names.pop(name, None)  # type: ignore[attr-defined]
+                names.pop(name, None)
         parent, _, child = package.rpartition(".")
         if parent in sys.modules:
             vars(sys.modules[parent]).pop(child, None)

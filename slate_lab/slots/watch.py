@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -34,10 +34,18 @@ class Seen(Struct, frozen=True):
 
 
 class Watch:
-    """Looks at a surface, again and again."""
+    """Looks at a surface, again and again.
 
-    def __init__(self, project: Path, name: str, *, allowed: Sequence[str]) -> None:
-        self._project, self._name, self._allowed = project, name, tuple(allowed)
+    Args:
+        project, name: the project's root and the surface's folder in it.
+        allowed: capabilities that the project allows at most.
+        permit: refuses a surface whose code must not run; asked whenever anything changed.
+    """
+
+    def __init__(
+        self, project: Path, name: str, *, allowed: Sequence[str], permit: Callable[[Surface], None] | None = None
+    ) -> None:
+        self._project, self._name, self._allowed, self._permit = project, name, tuple(allowed), permit
         self._stamps: tuple[_Stamp, ...] | None = None
         self._seen: Seen | None = None
         self._extra: tuple[Path, ...] = ()
@@ -47,12 +55,15 @@ class Watch:
 
         Raises:
             ConfigError: it has problems; all of them are listed, and the next look begins anew.
+            LabError: it is not permitted.
         """
         stamps = self._stamp()
         if self._seen is not None and stamps == self._stamps and not _is_fresh(stamps):
             return self._seen
         self._stamps = self._seen = None
         surface = load_surface(self._project, self._name, allowed=self._allowed)
+        if self._permit is not None:
+            self._permit(surface)
         shared = _hash(surface.folder / "lib") if surface.folder else ""
         revisions = {slot.id: _revision(slot, shared) for slot in surface.active}
         self._extra = tuple(slot.entrypoint.file for slot in surface.active if slot.entrypoint.module is None)

@@ -23,6 +23,7 @@ from msgspec import Struct
 from slate_lab.errors import StoreError
 from slate_lab.store.database import MEMORY, Database
 from slate_lab.store.recovery_step import RECOVERY
+from slate_lab.store.turns_step import TURNS
 
 __all__ = ["APPLICATION_ID", "STEPS", "Step", "migrate"]
 
@@ -113,6 +114,7 @@ _VIEWS = (
 STEPS: tuple[Step, ...] = (
     Step(1, "sessions, threads, facts, episodes, calls, events", (*_TABLES, *_VIEWS)),
     Step(2, "recovery from route to route, pacing, reserved money", RECOVERY),
+    Step(3, "sessions with slots, their turns, history, state, and events of slots", TURNS),
 )
 
 

@@ -28,6 +28,7 @@ from slate_lab.store.preferences import Preferences
 from slate_lab.store.reserves import Reserves
 from slate_lab.store.sessions import Sessions
 from slate_lab.store.threads import Threads
+from slate_lab.store.turns import Turns
 
 __all__ = ["Interrupted", "Store"]
 
@@ -47,7 +48,7 @@ class Store:
         journal: `wal`, `delete` where the filesystem cannot hold a write-ahead log, or `memory`.
         backup: the copy made before an older store was brought to this version, if one was.
         interrupted: ids of the threads that were found unfinished by a dead kernel when it was opened.
-        threads, facts, episodes, calls, events, sessions, preferences, reserves: its tables.
+        threads, facts, episodes, calls, events, turns, turns, sessions, preferences, reserves: its tables.
     """
 
     def __init__(self, database: Database, *, clock: Callable[[], int], interrupted: Interrupted | None) -> None:
@@ -68,6 +69,7 @@ class Store:
                 self.threads = Threads(database, self.episodes, session=self.sessions.number, clock=clock)
                 self.calls = Calls(database, session=self.sessions.number)
                 self.events = Events(database, clock=clock)
+                self.turns = Turns(database, clock=clock)
                 self.preferences = Preferences(database, session=self.sessions.number)
                 self.reserves = Reserves(database, self.sessions, clock=clock)
                 if dead:

@@ -18,40 +18,9 @@ from slate_lab.records import HistoryEntry, SlotEvent, Turn
 from slate_lab.store.codec import decode, encode, thread_number
 from slate_lab.store.database import Database
 
-__all__ = ["STATEMENTS", "TITLE", "TurnSession", "Turns"]
+__all__ = ["TurnSession", "Turns"]
 
-TITLE = "sessions with slots, their turns, history, state, and events of slots"
-
-STATEMENTS = (
-    """CREATE TABLE chat (
-    n INTEGER PRIMARY KEY AUTOINCREMENT, thread INTEGER UNIQUE REFERENCES thread (n), created_ns INTEGER NOT NULL,
-    fragments TEXT)""",
-    """CREATE TABLE turn (
-    chat INTEGER NOT NULL REFERENCES chat (n), n INTEGER NOT NULL, thread INTEGER NOT NULL REFERENCES thread (n),
-    state TEXT NOT NULL CHECK (state IN ('running', 'ok', 'failed', 'cancelled')), code TEXT, detail TEXT,
-    started_ns INTEGER NOT NULL, ended_ns INTEGER, body TEXT, PRIMARY KEY (chat, n)) WITHOUT ROWID""",
-    """CREATE TABLE said (
-    id INTEGER PRIMARY KEY, chat INTEGER NOT NULL REFERENCES chat (n), turn INTEGER NOT NULL, role TEXT NOT NULL,
-    kind TEXT NOT NULL, slot TEXT NOT NULL, visible INTEGER NOT NULL, at_ns INTEGER NOT NULL, text TEXT NOT NULL,
-    data BLOB)""",
-    "CREATE INDEX said_chat ON said (chat)",
-    """CREATE TABLE kept (
-    scope TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (scope, name)) WITHOUT ROWID""",
-    """CREATE TABLE slot_event (
-    id INTEGER PRIMARY KEY, chat INTEGER NOT NULL REFERENCES chat (n), turn INTEGER NOT NULL, slot TEXT NOT NULL,
-    phase TEXT NOT NULL, lane TEXT NOT NULL, what TEXT NOT NULL, at_ns INTEGER NOT NULL, duration_ns INTEGER,
-    detail TEXT, traceback TEXT, allowed INTEGER)""",
-    """CREATE VIEW chats AS SELECT 'c' || n AS id, n, iif(thread IS NULL, NULL, 't' || thread) AS thread, created_ns,
-    fragments FROM chat""",
-    """CREATE VIEW turns AS SELECT 'c' || chat AS session, chat, n, 't' || thread AS thread, thread AS thread_n, state,
-    code, detail, started_ns, ended_ns FROM turn""",
-    """CREATE VIEW history AS SELECT id, 'c' || chat AS session, chat, turn, role, kind, slot, visible, at_ns, text
-    FROM said""",
-    """CREATE VIEW slots AS SELECT id, 'c' || chat AS session, chat, turn, slot, phase, lane, what, at_ns, duration_ns,
-    detail, traceback, allowed FROM slot_event""",
-)
-
-_fragments = msgspec.json.Decoder(list[str])
+_fragments = msgspec.json.Decoder(tuple[str, ...])
 _turn = msgspec.json.Decoder(Turn)
 State = Literal["running", "ok", "failed", "cancelled"]
 
@@ -94,7 +63,7 @@ class Turns:
         if row is None:
             return None
         n, of, created_ns, text = row
-        fragments = None if text is None else tuple(decode(_fragments, text, f"the session c{n}"))
+        fragments = None if text is None else decode(_fragments, text, f"the session c{n}")
         return TurnSession(
             id=f"c{n}", thread=None if of is None else f"t{of}", created_ns=created_ns, fragments=fragments
         )
@@ -144,12 +113,6 @@ class Turns:
             (state, code, detail, self._clock(), _chat(session), n),
         )
 
-    def list(self, session: str | None = None) -> list[Turn]:
-        """The turns that ended well, in order; of one session or of all."""
-        where, params = ("AND chat = ?", (_chat(session),)) if session else ("", ())
-        rows = self._db.rows(f"SELECT body FROM turn WHERE state = 'ok' {where} ORDER BY chat, n", params)
-        return [decode(_turn, body, "a turn") for (body,) in rows]
-
     # what was said
 
     def recent(self, session: str, *, limit: int, roles: Sequence[str] | None = None) -> list[HistoryEntry]:
@@ -171,7 +134,8 @@ class Turns:
             where += f" AND role IN ({', '.join('?' * len(wanted))})"
             params += wanted  # type: ignore[arg-type]
         rows = self._db.rows(
-            f"SELECT turn, role, kind, slot, visible, at_ns, text, data FROM said WHERE {where} ORDER BY id DESC LIMIT ?",
+            f"SELECT turn, role, kind, slot, visible, at_ns, text, data FROM said WHERE {where} "
+            "ORDER BY id DESC LIMIT ?",
             [*params, limit],
         )
         return [
@@ -250,6 +214,12 @@ class Turns:
             )
             for chat, turn, slot, phase, lane, what, at_ns, took, detail, trace, allowed in rows
         ]
+
+    def list(self, session: str | None = None) -> list[Turn]:
+        """The turns that ended well, in order; of one session or of all."""
+        where, params = ("AND chat = ?", (_chat(session),)) if session else ("", ())
+        rows = self._db.rows(f"SELECT body FROM turn WHERE state = 'ok' {where} ORDER BY chat, n", params)
+        return [decode(_turn, body, "a turn") for (body,) in rows]
 
 
 def _chat(session: str) -> int:
