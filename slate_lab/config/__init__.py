@@ -7,6 +7,7 @@ opens a connection or reads a key; keys stay in the environment and are only nam
 from __future__ import annotations
 
 from slate_lab.config.load import Loaded, load_config, nearest_place
+from slate_lab.config.memory import FileSpec, FolderSpec, LedgerSpec, MetatagSpec, SlateSpec, TargetSpec
 from slate_lab.config.schema import (
     EFFORTS,
     CompressorSpec,
@@ -34,12 +35,16 @@ from slate_lab.config.trust import HeldBack, Trust
 __all__ = [
     "EFFORTS",
     "CompressorSpec",
+    "FileSpec",
+    "FolderSpec",
     "HeldBack",
     "LabConfig",
+    "LedgerSpec",
     "LimitsSpec",
     "Loaded",
     "LogicalModelEdit",
     "LogicalModelSpec",
+    "MetatagSpec",
     "ModelsSpec",
     "PriceSpec",
     "ProviderSpec",
@@ -48,8 +53,10 @@ __all__ = [
     "RouteSpec",
     "RuntimeSpec",
     "ScopesSpec",
+    "SlateSpec",
     "SlotsSpec",
     "SpendSpec",
+    "TargetSpec",
     "ThreadTypeSpec",
     "Trust",
     "WorkerSpec",

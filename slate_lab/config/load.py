@@ -15,6 +15,7 @@ from platformdirs import user_config_path
 from pydantic import ValidationError
 
 from slate_lab.config.json_text import read_json
+from slate_lab.config.memory_checks import memory_problems
 from slate_lab.config.nodes import MAX_DEPTH, Fault, Parsed, encodable, path_text
 from slate_lab.config.nodes import Path as KeyPath
 from slate_lab.config.problems import problems_of
@@ -253,6 +254,7 @@ def _validate(merged: _Merged) -> LabConfig | None:
     """The values as a configuration; problems are added. A file that cannot be read leaves nothing to validate."""
     if not merged.whole:
         return None
+    merged.problems += memory_problems(merged.values, merged.place)
     try:
         return LabConfig.model_validate(merged.values)
     except ValidationError as e:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from slate_lab.config.memory import LedgerSpec, SlateSpec, TargetSpec
 from slate_lab.config.spec import Spec
 from slate_lab.config.surface import RuntimeSpec, SlotsOf, SlotsSpec
 from slate_lab.config.values import (
@@ -184,13 +185,19 @@ class ScopesSpec(Spec):
 
 
 class ThreadTypeSpec(Spec):
-    """A type of thread that the project adds, or changes under its own name; absent keeps what it was."""
+    """A type of thread that the project adds, or changes under its own name; absent keeps what it was.
+
+    Attributes:
+        reads, writes: the memory its workers may read and write with their slate tools.
+    """
 
     tools: list[Name] | None = None
     charter: Text | None = None
     model: Name | None = None
     limits: LimitsSpec = LimitsSpec()
     slots: SlotsOf | None = None
+    reads: list[TargetSpec] = Field(default_factory=list)
+    writes: list[TargetSpec] = Field(default_factory=list)
 
 
 class CompressorSpec(Spec):
@@ -217,6 +224,8 @@ class LabConfig(Spec):
     limits: ScopesSpec = ScopesSpec()
     providers: dict[Name, ProviderSpec] = Field(default_factory=dict)
     models: ModelsSpec = ModelsSpec()
+    slates: list[SlateSpec] = Field(default_factory=list)
+    ledger: LedgerSpec = LedgerSpec()
     thread_types: dict[Name, ThreadTypeSpec] = Field(default_factory=dict)
     runtime: RuntimeSpec = RuntimeSpec()
     slots: SlotsSpec = SlotsSpec()

@@ -30,6 +30,7 @@ __all__ = [
     "Seconds",
     "Text",
     "Whole",
+    "read_number",
     "read_text",
     "read_whole",
     "shown",
@@ -91,7 +92,8 @@ def read_whole(value: Any) -> int:
     raise ValueError(f"expected a whole number, found {shown(value)}{hint}")
 
 
-def _read_decimal(value: Any) -> Decimal:
+def read_number(value: Any) -> Decimal:
+    """A finite decimal number as it was typed."""
     if isinstance(value, Plain) and _DECIMAL.fullmatch(value):
         return Decimal(value)
     if isinstance(value, Decimal) and value.is_finite():
@@ -104,7 +106,7 @@ def _read_decimal(value: Any) -> Decimal:
 
 
 def _read_seconds(value: Any) -> float:
-    return float(_read_decimal(value))
+    return float(read_number(value))
 
 
 def _read_flag(value: Any) -> bool:
@@ -165,5 +167,5 @@ HeaderValue = Annotated[Text, AfterValidator(_check_header_value)]
 Whole = Annotated[int, Field(ge=1, le=MAX_SAFE), BeforeValidator(read_whole)]
 Count = Annotated[int, Field(ge=0, le=MAX_SAFE), BeforeValidator(read_whole)]
 Seconds = Annotated[float, Field(gt=0, le=10**9), BeforeValidator(_read_seconds)]
-Money = Annotated[Decimal, Field(ge=0, le=10**9), _AS_NUMBER, BeforeValidator(_read_decimal)]
+Money = Annotated[Decimal, Field(ge=0, le=10**9), _AS_NUMBER, BeforeValidator(read_number)]
 Flag = Annotated[bool, BeforeValidator(_read_flag)]
