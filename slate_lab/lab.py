@@ -68,7 +68,14 @@ class Lab:
         self._cassette = Cassette.open_for(config.replay, root)
         self.warnings = (*notes, *(self._cassette.warnings if self._cassette else ()))
         workspace = Workspace.of_project(root, config.workspace)
-        self._shelf = Shelf(self.policy, env=env, given=models, replay=self._cassette, progress=self._progress)
+        self._shelf = Shelf(
+            self.policy,
+            env=env,
+            given=models,
+            replay=self._cassette,
+            progress=self._progress,
+            remembered=store.preferences.providers,
+        )
         self._loop = LoopThread()
         nonce = seeded_fence if self._cassette else random_fence
         prices = PriceBook.from_config(config)
@@ -114,7 +121,8 @@ class Lab:
             path: the project; `slate.yaml` is read from it if it is there.
             store: the database, default `<path>/.slate/slate.db`; `":memory:"` keeps nothing.
             config: a mapping merged over `slate.yaml`.
-            models: one model that answers every route, or models by logical name.
+            models: one model that answers every route, or models by logical name or by exact route
+                (`openai/gpt-6-luna`).
             env: where keys are found, default the process's environment.
             clock: nanoseconds since the epoch.
             trust: True lets everything the project brings count for this opening, False nothing; None asks the record
@@ -327,7 +335,7 @@ class Lab:
 
     def models(self) -> list[dict[str, Any]]:
         """One row per permitted route: ratings, route, whether its key is there (never the key), price, guidance."""
-        return list(model_rows(self.policy, self._env))
+        return list(model_rows(self.policy, self._env, remembered=self.store.preferences.providers()))
 
     def status(self) -> dict[str, Any]:
         """Where the lab stands: project, store, default model, permits, queue, spend, warnings."""

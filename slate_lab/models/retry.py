@@ -17,10 +17,14 @@ from msgspec import Struct
 from slate_lab.errors import ModelError, ModelErrorKind
 from slate_lab.models.faults import is_transient
 
-__all__ = ["RetrySpec", "Stop", "Wait", "backoff_s", "plan_retry", "retry_after_s", "retryable_status"]
+__all__ = ["Exhausted", "RetrySpec", "Stop", "Wait", "backoff_s", "plan_retry", "retry_after_s", "retryable_status"]
 
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", re.ASCII)
 _DATE = re.compile(r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? ", re.ASCII)
+
+
+class Exhausted(ModelError):
+    """The retries of a route are used up, or it asks for too long a wait: proved, so another may be asked."""
 
 
 class RetrySpec(Struct, frozen=True, kw_only=True):
@@ -114,7 +118,7 @@ def plan_retry(
         return Stop(_final(error, "bad-reply", f"{error.message}; part of the answer was delivered: not asked again"))
     if attempt > spec.max_retries:
         tries = f"{attempt} attempts" if attempt > 1 else "1 attempt"
-        return Stop(_final(error, _exhausted(error), f"{error.message} (after {tries})"))
+        return Stop(_final(error, _exhausted(error), f"{error.message} (after {tries})", proved=True))
     asked = error.retry_after_s
     wait = backoff_s(attempt, spec=spec, random=random) if asked is None else asked
     if wait > spec.max_wait_s:
@@ -122,7 +126,7 @@ def plan_retry(
         why = (
             f"{error.message}; it asks to wait {wait:g} s (maxWaitSeconds is {spec.max_wait_s:g}): come back at {back}"
         )
-        return Stop(_final(error, "retry-exhausted", why, retry_after_s=wait))
+        return Stop(_final(error, "retry-exhausted", why, retry_after_s=wait, proved=True))
     if left_s is not None and wait >= left_s:
         why = f"{error.message}; the deadline ends in {left_s:.1f} s, the next attempt would start in {wait:.1f} s"
         return Stop(_final(error, _exhausted(error), why, retry_after_s=asked))
@@ -133,8 +137,16 @@ def _exhausted(error: ModelError) -> ModelErrorKind:
     return error.kind if error.kind in ("unreachable", "timeout") else "retry-exhausted"
 
 
-def _final(error: ModelError, kind: ModelErrorKind, message: str, *, retry_after_s: float | None = None) -> ModelError:
-    final = ModelError(kind, message, status=error.status, retry_after_s=retry_after_s or error.retry_after_s)
+def _final(
+    error: ModelError,
+    kind: ModelErrorKind,
+    message: str,
+    *,
+    retry_after_s: float | None = None,
+    proved: bool = False,
+) -> ModelError:
+    make = Exhausted if proved else ModelError
+    final = make(kind, message, status=error.status, retry_after_s=retry_after_s or error.retry_after_s)
     final.__cause__ = error
     return final
 

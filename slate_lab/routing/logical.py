@@ -52,5 +52,9 @@ class LogicalModel(Struct, frozen=True, kw_only=True):
     @property
     def routes(self) -> tuple[Route, ...]:
         """The permitted routes: the preferred provider's first, then the others in their order."""
-        others = [name for name in self.providers if name != self.preferred_provider]
-        return tuple(Route(name, self.providers[name]) for name in (self.preferred_provider, *others))
+        return self.routes_from(None)
+
+    def routes_from(self, first: str | None) -> tuple[Route, ...]:
+        """The permitted routes, those of the provider `first` in front if it is one of them."""
+        names = dict.fromkeys((first, self.preferred_provider, *self.providers))
+        return tuple(Route(name, self.providers[name]) for name in names if name is not None and name in self.providers)

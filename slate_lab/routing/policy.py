@@ -7,7 +7,7 @@ effort, a key that is there. What fits a task stays a judgement: guidelines and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -120,28 +120,60 @@ class Policy(Struct, frozen=True, kw_only=True):
                 return name
         return "local" if "local" in self.models else next(iter(self.models))
 
-    def route(self, logical: str, env: Mapping[str, str], *, need_key: bool = True) -> Grant:
+    def route(
+        self,
+        logical: str,
+        env: Mapping[str, str],
+        *,
+        need_key: bool = True,
+        first: str | None = None,
+        given: Container[Route] = (),
+    ) -> Grant:
         """The first permitted route that has its key and knows the effort.
 
         Args:
             logical: the logical model.
             env: where keys are found.
             need_key: False while answers come from a recording; the preferred route is then taken without a key.
+            first: a provider that is asked before the preferred one: it answered last.
+            given: routes that are answered by an object of the user and need no key.
 
         Raises:
             DispatchError: `unknown_model` (near names), `missing_key` (the variable and the line that sets it),
                 `effort_unsupported`.
         """
         model = self.require(logical)
-        able = [grant for route in model.routes if (grant := self._grant(model, route)) is not None]
+        able = [grant for route in model.routes_from(first) if (grant := self._grant(model, route)) is not None]
         if not able:
-            raise DispatchError.of("effort_unsupported", _unsupported(model))
+            raise DispatchError.of("effort_unsupported", _unsupported(model, model.routes))
         for grant in able:
-            if not key_missing(grant.provider, env):
+            if grant.route in given or not key_missing(grant.provider, env):
                 return grant
         if not need_key:
             return able[0]
         raise DispatchError.of("missing_key", _no_key(logical, able, local="local" in self.models))
+
+    def exact(
+        self,
+        logical: str,
+        route: Route,
+        env: Mapping[str, str],
+        *,
+        need_key: bool = True,
+        given: Container[Route] = (),
+    ) -> Grant:
+        """The grant of one permitted route; the arguments are those of `route`.
+
+        Raises:
+            DispatchError: `effort_unsupported`, `missing_key`.
+        """
+        model = self.require(logical)
+        grant = self._grant(model, route)
+        if grant is None:
+            raise DispatchError.of("effort_unsupported", _unsupported(model, (route,)))
+        if need_key and route not in given and key_missing(grant.provider, env):
+            raise DispatchError.of("missing_key", f"{route} needs the key {grant.provider.api_key_env}")
+        return grant
 
     def _grant(self, model: LogicalModel, route: Route) -> Grant | None:
         """The grant of one route; None if it does not know the effort."""
@@ -217,8 +249,8 @@ def _no_key(logical: str, able: list[Grant], *, local: bool) -> str:
     return f"{logical} needs a key: {lines} in the shell that starts Jupyter (or %env in a notebook){instead}"
 
 
-def _unsupported(model: LogicalModel) -> str:
-    routes = ", ".join(str(route) for route in model.routes)
+def _unsupported(model: LogicalModel, asked: Sequence[Route]) -> str:
+    routes = ", ".join(str(route) for route in asked)
     return (
         f"{model.model} asks for the effort {model.effort}, which {routes} is not known to have: set its `efforts` "
         "under providers, or replace the effort"

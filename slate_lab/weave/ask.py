@@ -1,4 +1,8 @@
-"""One job's way to its model: through the gate, under the caps, with every attempt stored whatever becomes of it."""
+"""One job's way to its model: through the gate, under the caps, with every attempt stored whatever becomes of it.
+
+In: a request of the worker, the compressor or a compaction. Out: the reply, from the granted route or from one that
+recovery went on to. Called by the worker and by whoever concludes.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,14 @@ from functools import partial
 from slate_lab.config import LabConfig
 from slate_lab.errors import LimitExceeded, ModelError
 from slate_lab.models.gate import Gate
-from slate_lab.models.protocol import Delta, Model
-from slate_lab.records import Attempt, Call, CallKind, Cost, Reply, Request, Usage
+from slate_lab.models.protocol import Delta
+from slate_lab.records import Attempt, Call, CallKind, Cost, Reply, Request, Route, Usage
 from slate_lab.records.call import NANO
 from slate_lab.routing.policy import Grant
+from slate_lab.routing.recovery import Candidate, Ended, Held, classify, plan_hop
 from slate_lab.store import Store
 from slate_lab.weave.job import Job
+from slate_lab.weave.recover import Ways, ended, fitted, look, note_hop, note_passed, retry_of
 
 __all__ = ["Asker", "check_caps", "sum_attempts"]
 
@@ -26,11 +32,40 @@ _DAY_NS = 86_400 * NANO
 
 
 class Asker:
-    """Asks `model` for `job`; the call and its attempts are stored also when it fails or is cancelled."""
+    """Asks for `job`, on `grant` until its retries are proved to be used up, then on the next route of the order.
 
-    def __init__(self, job: Job, grant: Grant, model: Model, *, gate: Gate, store: Store, config: LabConfig) -> None:
-        self._job, self._grant, self._model = job, grant, model
-        self._gate, self._store, self._config = gate, store, config
+    Args:
+        job, grant: who asks, and the route it was given.
+        ways: models, and the order of recovery.
+        gate, store, config: what the lab wired.
+        priced: whether a route may be asked under the caps in dollars that are set.
+        recover: False where somebody else goes on to the next route: the compressor has a list of its own.
+        hop, cause: which step of a recovery this route is, and why.
+
+    Attributes:
+        grant: the route that is asked now.
+        exhausted: the last request ended because the retries of its route were used up.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        grant: Grant,
+        *,
+        ways: Ways,
+        gate: Gate,
+        store: Store,
+        config: LabConfig,
+        priced: Callable[[Route], bool] = lambda route: True,
+        recover: bool = True,
+        hop: int = 0,
+        cause: str = "",
+    ) -> None:
+        self._job, self.grant, self._first = job, grant, grant
+        self._ways, self._gate, self._store, self._config = ways, gate, store, config
+        self._priced, self._recover = priced, recover
+        self._hop, self._cause = hop, cause
+        self.exhausted = False
 
     async def __call__(
         self, request: Request, *, kind: CallKind, on_delta: Delta | None = None, keep: Keep | None = None
@@ -38,18 +73,61 @@ class Asker:
         """The reply; `keep` is given it in the same commit as the call's row.
 
         Raises:
-            ModelError: the request failed for good.
+            ModelError: the request failed for good, on every route that could be asked.
             LimitExceeded: the session, the day or the project has spent what it may.
         """
-        job, grant = self._job, self._grant
+        tried: list[Route] = []
+        order: tuple[Candidate, ...] = ()
+        hop, cause, self.exhausted = self._hop, self._cause, False
+        while True:
+            tried.append(self.grant.route)
+            try:
+                reply = await self._once(request, kind, hop, cause, on_delta, keep)
+            except ModelError as error:
+                self.exhausted = classify(error) == "retry-exhausted"
+                self._job.exhaustion = error.message
+                if not (self.exhausted and self._recover):
+                    raise
+                order = order or self._ways.order(self.grant)
+                plan = plan_hop(order, tried=tried, look=partial(self._look, request))
+                if isinstance(plan, Ended):
+                    raise ended(self._job, self._store, kind, error, plan, asked=len(tried)) from error
+                note_passed(self._job, self._store, kind, plan.passed)
+                hop, cause = hop + 1, error.message
+                note_hop(self._job, self._store, kind, hop, self.grant, plan.grant, cause)
+                self.grant = plan.grant
+            else:
+                if kind != "compressor":
+                    self._answered()
+                return reply
+
+    def _answered(self) -> None:
+        job = self._job
+        if job.hops and job.ran is not self.grant:
+            self._store.threads.hop(job.id, job.hops, ran_route=str(self.grant.route))
+        job.ran = self.grant
+
+    def _look(self, request: Request, candidate: Candidate) -> Grant | Held:
+        return look(self._ways, candidate, request, priced=self._priced)
+
+    async def _once(
+        self, request: Request, kind: CallKind, hop: int, cause: str, on_delta: Delta | None, keep: Keep | None
+    ) -> Reply:
+        """One call on the current route, its row written whatever becomes of it."""
+        job, grant = self._job, self.grant
         if job.ended_ns is not None or (job.cancelled and kind != "compressor"):
             raise asyncio.CancelledError  # a worker that swallowed its cancellation asks nothing more
         check_caps(self._config, self._store, job.clock())
+        if grant is not self._first:
+            request = fitted(request, grant)
+            job.live.doing = f"asking {grant.logical} on {grant.route.provider}"
+        model = self._ways.model(grant)
         trail: list[Attempt] = []
         started, outcome, error, finish = job.clock(), "cancelled", None, None
         reply: Reply | None = None
         try:
-            reply = await self._gate.ask(self._model, grant.route, request, trail=trail, on_delta=on_delta)
+            rules = None if hasattr(model, "retry") else retry_of(grant.provider)
+            reply = await self._gate.ask(model, grant.route, request, trail=trail, on_delta=on_delta, retry=rules)
             outcome, finish = "ok", reply.finish
             return reply
         except ModelError as e:
@@ -72,6 +150,8 @@ class Asker:
                 cost=cost,
                 attempts=tuple(trail),
                 error=error,
+                hop=hop,
+                cause=cause or None,
             )
             with self._store.batch():
                 self._store.calls.add(call)

@@ -27,7 +27,8 @@ from slate_lab.weave.handle import Handle
 from slate_lab.weave.job import Job
 from slate_lab.weave.limit import meters_here
 from slate_lab.weave.perspectives import read_perspective
-from slate_lab.weave.run import GRACE_S, Routes, Runner
+from slate_lab.weave.recover import Ways
+from slate_lab.weave.run import GRACE_S, Runner
 from slate_lab.weave.schedule import Queue
 from slate_lab.weave.tools import Tool
 from slate_lab.weave.types import limits_of, thread_types
@@ -59,7 +60,7 @@ class Dispatcher:
         loop: asyncio.AbstractEventLoop,
         root: Path,
         store: Store,
-        routes: Routes,
+        routes: Ways,
         runner: Runner,
         config: LabConfig,
         tools: Mapping[str, Tool],

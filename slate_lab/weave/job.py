@@ -7,8 +7,9 @@ import concurrent.futures
 from collections.abc import Callable
 from typing import Any
 
-from slate_lab.records import CallKind, Episode, Progress, Thread, ThreadState, Usage
+from slate_lab.records import CallKind, Episode, Hop, Progress, Thread, ThreadState, Usage
 from slate_lab.records.call import NANO
+from slate_lab.routing.policy import Grant
 from slate_lab.weave.admission import Admitted
 from slate_lab.weave.facts import FactLog
 from slate_lab.weave.meter import Meter
@@ -26,6 +27,9 @@ class Job:
         cancelled: a person or a closing lab asked for the end.
         compress: whether a model may still be asked for the compression.
         blocks: meters of the blocks it was dispatched in.
+        hops: how recovery went from route to route; `ran` is the route that answered the worker last.
+        exhaustion: the error that proved the last exhaustion of a route.
+        compressor: the model of the list of compressors that wrote the episode.
     """
 
     def __init__(
@@ -52,6 +56,10 @@ class Job:
         self.cancelled = self.timed_out = False
         self.compress = True
         self.steer: list[str] = []
+        self.hops: list[Hop] = []
+        self.ran: Grant | None = None
+        self.exhaustion = ""
+        self.compressor: str | None = None
         self.usage: dict[CallKind, Usage] = {}
         self.cost_nusd: int | None = 0
         self.started_ns: int | None = None

@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from slate_lab.config import LabConfig
 from slate_lab.errors import DispatchError, LabError, LimitExceeded, StoreError
 from slate_lab.models.gate import Gate
-from slate_lab.models.protocol import Model
 from slate_lab.records import Episode, Reply, Request, episode_id
 from slate_lab.routing.policy import Grant
 from slate_lab.store import Store, seal
@@ -29,12 +28,13 @@ from slate_lab.weave.history import History
 from slate_lab.weave.job import Job
 from slate_lab.weave.meter import Meter
 from slate_lab.weave.outcome import Settlement, plan_settlement, plan_unstored
+from slate_lab.weave.recover import Ways, compressors, remember
 from slate_lab.weave.stuck import Circles
 from slate_lab.weave.tools import Kit, Tool
 from slate_lab.weave.tools.workspace import Workspace
 from slate_lab.weave.worker import Outcome, Worker
 
-__all__ = ["GRACE_S", "Routes", "Runner"]
+__all__ = ["GRACE_S", "Runner"]
 
 GRACE_S = 5.0
 """Seconds a cancelled worker has before it is left behind and its permit goes on."""
@@ -47,18 +47,6 @@ T = TypeVar("T")
 
 MoreTools = Callable[[Kit], Awaitable[Mapping[str, Tool]]]
 """Starts the units of one worker and gives the tools they bring."""
-
-
-class Routes(Protocol):
-    """Where models come from."""
-
-    def grant(self, logical: str | None) -> Grant:
-        """The route of a logical model (None: the default); raises `DispatchError`."""
-        ...
-
-    def model(self, grant: Grant) -> Model:
-        """The model that answers on a granted route."""
-        ...
 
 
 class Runner:
@@ -75,7 +63,7 @@ class Runner:
         *,
         store: Store,
         gate: Gate,
-        routes: Routes,
+        routes: Ways,
         config: LabConfig,
         workspace: Workspace,
         nonce: Callable[[str], str],
@@ -131,18 +119,8 @@ class Runner:
         except StoreError as e:
             raise StoreError(plan_unstored(settlement, e), code=e.code) from e
 
-    def _asker(self, job: Job, grant: Grant) -> Asker:
-        model = self._routes.model(grant)
-        return Asker(job, grant, model, gate=self._gate, store=self._store, config=self._config)
-
-    def _compressor(self, job: Job) -> Grant:
-        """Who writes the episode: the first configured compressor that can be used, else the worker's own route."""
-        for name in self._config.compressor.models:
-            try:
-                return self._routes.grant(name)
-            except DispatchError as e:
-                self._store.events.add("compressor.skipped", thread=job.id, data={"model": name, "why": e.message})
-        return job.admitted.grant
+    def _asker(self, job: Job, grant: Grant, **more: Any) -> Asker:
+        return Asker(job, grant, ways=self._routes, gate=self._gate, store=self._store, config=self._config, **more)
 
     async def _converse(self, job: Job) -> Outcome:
         """Start up and converse; a start-up that fails ends the action with its code."""
@@ -212,8 +190,21 @@ class Runner:
         if settlement.form == "none":
             return None
         job.live.doing, job.live.text = "compressing", ""
-        grant = self._compressor(job)
-        ask = self._asker(job, grant)
+        base, spec = self._base(job, settlement, outcome), self._config.compressor
+        episode = base
+        for grant, hop, cause in compressors(job, self._routes, self._store, spec.models):
+            ask = self._asker(job, grant, recover=False, hop=hop, cause=cause)
+            episode = await self._conclude(job, base, settlement, outcome, ask)
+            if not ask.exhausted:
+                break
+        done = episode.compression == "compressed" and ask.grant.logical in spec.models
+        job.compressor = ask.grant.logical if done else None
+        return replace(episode, ended_ns=job.clock(), hops=tuple(job.hops))
+
+    async def _conclude(
+        self, job: Job, base: Episode, settlement: Settlement, outcome: Outcome | None, ask: Asker
+    ) -> Episode:
+        """The episode, its compression asked of one route."""
         seconds = max(COMPRESS_MIN_S, job.admitted.limits.seconds or COMPRESS_S)
 
         async def compress(request: Request) -> Reply | None:
@@ -224,18 +215,17 @@ class Runner:
                 raise LimitExceeded("seconds", used=seconds, limit=seconds)
             return reply
 
-        episode = await conclude(
-            self._base(job, settlement, outcome),
+        return await conclude(
+            base,
             form=settlement.form,
             final=outcome.final if outcome else "",
             facts=job.found.facts,
             action=job.admitted.action,
-            capabilities=grant.capabilities,
+            capabilities=ask.grant.capabilities,
             spec=self._config.compressor,
             ask=compress,
             spent=lambda: (dict(job.usage), job.cost_nusd),
         )
-        return replace(episode, ended_ns=job.clock())
 
     def _base(self, job: Job, settlement: Settlement, outcome: Outcome | None) -> Episode:
         action, grant = job.admitted.action, job.admitted.grant
@@ -255,7 +245,7 @@ class Runner:
             slates=action.slates,
             logical=grant.logical,
             requested_route=str(grant.route),
-            ran_route=str(grant.route),
+            ran_route=str((job.ran or grant).route),
             fact_count=len(job.found.facts),
             omitted=job.found.omitted,
             created_ns=job.thread.created_ns,
@@ -277,6 +267,8 @@ class Runner:
             facts_omitted=job.facts.omitted if job.facts else 0,
         )
         job.end(settlement.state)
+        if won and settlement.state == "successful":
+            remember(job, self._store)
         if not won:
             late = f"{job.id} was settled elsewhere; its late result was dropped"
             job.future.set_exception(DispatchError.of("settled_elsewhere", late))
