@@ -1,19 +1,19 @@
-"""The body of one chat answer, read as it arrives: a stream of events, or one JSON document.
+"""The body of one answer, read as it arrives: a stream of events, or one JSON document.
 
 In: body chunks. Out: text to `on_delta` at once, and at the end the `Reply`, or a `Fault`, or a refusal found inside.
-Pure but for the clock. Called by the chat protocol; split from it so that any chunking can be tested without a socket.
+Pure but for the draft's clock. Called by `wire`; split from it so that any chunking can be tested without a socket.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from slate_lab import tokens
-from slate_lab.models.assemble import ReplyAssembler
+from slate_lab.models.assemble import Draft
 from slate_lab.models.faults import Fault
 from slate_lab.models.plain import Hide, as_is, plain_label, plain_payload
 from slate_lab.models.protocol import Delta
@@ -31,6 +31,11 @@ _LINE_END = 4_096  # bytes in which secrets are looked for before the end of a l
 class Answer:
     """One answer.
 
+    Args:
+        draft: collects the reply, in the protocol's own way.
+        on_delta: given each piece of visible text.
+        hide: takes secrets out of what is kept; pieces are delivered as they come.
+
     Attributes:
         done: the end marker came, or a refusal: nothing more need be read.
         refusal: an error that the provider put into a 200 answer.
@@ -38,21 +43,19 @@ class Answer:
 
     def __init__(
         self,
+        draft: Draft,
         *,
-        clock: Callable[[], int],
-        hidden_reasoning: bool = False,
         on_delta: Delta | None = None,
         hide: Hide = as_is,
     ) -> None:
         self.done = False
         self.refusal: Refusal | None = None
         self._sse = SseDecoder()
-        self._reply = ReplyAssembler(clock=clock, hidden_reasoning=hidden_reasoning)
+        self._reply = draft
         self._on_delta = on_delta
-        self._hide = hide  # in what is kept; pieces are delivered as they come
+        self._hide = hide
         self._document: list[bytes] | None = None  # the pieces of an answer that is one JSON document
         self._begun = False
-        self._marked = False
 
     def feed(self, chunk: bytes) -> None:
         """Take one chunk.
@@ -81,7 +84,7 @@ class Answer:
         if self._document is not None:
             self._take(b"".join(self._document))
             if self.refusal is None and self._reply.empty:
-                raise Fault("bad-reply", "the answer holds no choices")
+                raise Fault("bad-reply", "there is no answer in it")
             self.done = True
             return
         self._events(self._sse.close())
@@ -124,9 +127,14 @@ class Answer:
         except (ValueError, RecursionError):  # lone surrogates, raw control characters, or a torn line
             chunk = self._lenient(data)
         if isinstance(chunk, dict) and not _is_error(chunk):
-            text = self._reply.add(chunk)
+            reply = self._reply
+            text = reply.add(chunk)
             if text and self._on_delta is not None:
                 self._on_delta(text if text.isascii() else tokens.clean(text))
+            if reply.done:
+                self.done = True
+            elif reply.refusal is not None:
+                self.refusal = read_refusal(reply.refusal)
         elif chunk:
             self.refusal = read_refusal(chunk)
 

@@ -1,12 +1,13 @@
 """Where answers enter the lab: everything a `Reply` holds is made plain, so that it is trusted inside.
 
 In: a reply of any model (a protocol's, a scripted one, one written by a user), and what hides secrets in text. Out: the
-same reply whose texts, calls and numbers can be stored and sent. Pure. Called by the chat protocol and the scripted
+same reply whose texts, calls and numbers can be stored and sent. Pure. Called by the protocols and the scripted
 model for what they make, and by the gate for every model.
 """
 
 from __future__ import annotations
 
+from slate_lab.models.carry import plain_carried
 from slate_lab.models.plain import Hide, as_is, plain_label, plain_payload, plain_text
 from slate_lab.models.toolcalls import plain_call
 from slate_lab.models.usage import plain_count, plain_usage
@@ -38,4 +39,6 @@ def plain_reply(reply: Reply, *, hide: Hide = as_is) -> Reply:
         raw_usage=plain_payload(reply.raw_usage, hide=hide),
         recorded=bool(reply.recorded),
         first_token_ns=plain_count(reply.first_token_ns, most=2**63 - 1),
+        carried=plain_carried(reply.carried, hide=hide),
+        ignored={plain_label(kind, hide=hide): plain_count(n) or 0 for kind, n in reply.ignored.items()},
     )

@@ -21,18 +21,20 @@ LOCAL_OUTPUT = 512
 LOCAL_MODEL = "qwen2.5-coder-0.5b"
 """The embedded model that a fresh machine runs."""
 
-_HOSTED: tuple[tuple[str, str, str], ...] = (
-    ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY"),
-    # the chat-completions address of Anthropic: no JSON Schema and no effort there
-    ("anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
-    ("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    ("gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
-    ("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+_HOSTED: tuple[tuple[str, str, str, str], ...] = (
+    ("openai", "responses", "https://api.openai.com/v1", "OPENAI_API_KEY"),
+    ("anthropic", "messages", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
+    ("openrouter", "chat", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    ("gemini", "chat", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
+    ("groq", "chat", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    ("deepseek", "chat", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    ("mistral", "chat", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    ("xai", "chat", "https://api.x.ai/v1", "XAI_API_KEY"),
 )
 
 
-def _hosted(base_url: str, key: str) -> ProviderSpec:
-    return ProviderSpec.model_validate({"protocol": "chat", "baseUrl": base_url, "apiKeyEnv": key})
+def _hosted(protocol: str, base_url: str, key: str) -> ProviderSpec:
+    return ProviderSpec.model_validate({"protocol": protocol, "baseUrl": base_url, "apiKeyEnv": key})
 
 
 def _here(base_url: str) -> ProviderSpec:
@@ -41,9 +43,10 @@ def _here(base_url: str) -> ProviderSpec:
 
 PRESETS: Mapping[str, ProviderSpec] = {
     "local": ProviderSpec.model_validate({"protocol": "local", "weights": LOCAL_MODEL}),
-    **{name: _hosted(base_url, key) for name, base_url, key in _HOSTED},
+    **{name: _hosted(protocol, base_url, key) for name, protocol, base_url, key in _HOSTED},
     "ollama": _here("http://127.0.0.1:11434/v1"),
     "llamacpp": _here("http://127.0.0.1:8080/v1"),
+    "vllm": _here("http://127.0.0.1:8000/v1"),
     "scripted": ProviderSpec.model_validate({"protocol": "scripted"}),
 }
 """Providers that need no more than a key in the environment, or nothing."""
@@ -51,7 +54,9 @@ PRESETS: Mapping[str, ProviderSpec] = {
 _GPT = Capabilities(
     window=1_050_000, max_output=128_000, efforts=("off", "low", "medium", "high", "xhigh", "max"),
 )  # fmt: skip
-_CLAUDE = Capabilities(window=1_000_000, max_output=128_000, schema=False)
+_CLAUDE = Capabilities(
+    window=1_000_000, max_output=128_000, efforts=("off", "low", "medium", "high", "xhigh", "max"),
+)  # fmt: skip
 _GEMINI = Capabilities(window=1_000_000, efforts=("minimal", "low", "medium", "high"))
 _OSS = Capabilities(window=131_072, efforts=("low", "medium", "high"))
 

@@ -6,14 +6,12 @@ protocol.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from slate_lab import tokens
-from slate_lab.errors import ModelError
+from slate_lab.models.asking import is_strict, require_able, written_arguments
 from slate_lab.models.protocol import Capabilities
 from slate_lab.records import Message, Request, ToolCall
 
@@ -49,7 +47,7 @@ def chat_body(
     Raises:
         ModelError: `bad-request`, the request asks for what the route cannot do.
     """
-    _require(request, model_id, capabilities)
+    require_able(request, model_id, capabilities)
     body: dict[str, Any] = {"model": model_id, "messages": [_message(m) for m in request.messages], "stream": stream}
     if stream and capabilities.stream_usage:
         body["stream_options"] = {"include_usage": True}
@@ -73,29 +71,6 @@ def chat_body(
     return body
 
 
-def is_strict(schema: Any) -> bool:
-    """Whether a schema follows the rules of strict mode: every object closed, and all its properties required."""
-    if isinstance(schema, list):
-        return all(is_strict(item) for item in schema)
-    if not isinstance(schema, Mapping):
-        return True
-    if schema.get("type") == "object" or "properties" in schema:
-        closed = schema.get("additionalProperties") is False
-        if not closed or set(schema.get("properties", {})) != set(schema.get("required", ())):
-            return False
-    return all(is_strict(value) for value in schema.values())
-
-
-def _require(request: Request, model_id: str, capabilities: Capabilities) -> None:
-    if request.tools and not capabilities.tools:
-        raise ModelError("bad-request", f"{model_id} calls no tools; offer none, or declare `tools: true` for it")
-    if request.schema is not None and not capabilities.schema:
-        raise ModelError("bad-request", f"{model_id} cannot be held to a JSON Schema; ask for text instead")
-    if request.effort not in (None, "off", *capabilities.efforts):
-        known = ", ".join(capabilities.efforts) or "none"
-        raise ModelError("bad-request", f"{model_id} has no effort {request.effort!r}; it has: {known}")
-
-
 def _message(message: Message) -> dict[str, Any]:
     text = tokens.clean(message.text)
     if message.role == "tool":
@@ -106,5 +81,4 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    arguments = json.dumps(call.arguments, ensure_ascii=False, separators=(",", ":"))
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": written_arguments(call)}}

@@ -16,11 +16,14 @@ from slate_lab.config import ProviderSpec
 from slate_lab.errors import ModelError
 from slate_lab.models.cassette import Cassette
 from slate_lab.models.chat import ChatModel
+from slate_lab.models.messages import MessagesModel
 from slate_lab.models.protocol import Capabilities, Model
 from slate_lab.models.redact import Secret
 from slate_lab.models.replay import ReplayTransport
+from slate_lab.models.responses import ResponsesModel
 from slate_lab.models.retry import RetrySpec
 from slate_lab.models.transport import open_transport
+from slate_lab.models.wire import WireModel
 from slate_lab.records import Route
 
 __all__ = ["connect"]
@@ -42,25 +45,29 @@ def connect(
     """The model of a route.
 
     Raises:
-        ModelError: `auth`, the key is not set; `bad-request`, there is no address; `unavailable`, this version does not
-            speak the protocol.
+        ModelError: `auth`, the key is not set; `bad-request`, there is no address; `unavailable`, the model is given in
+            Python.
     """
     route = Route(provider_name, model_id)
     if spec.protocol == "local":
         return _local(route, spec, capabilities, replay=replay, progress=progress)
-    if spec.protocol == "chat":
-        return _chat(route, spec, capabilities, env=env, replay=replay)
-    if spec.protocol == "scripted":
-        raise ModelError("unavailable", f"{route}: a scripted model is given in Python: models=ScriptedModel([...])")
-    raise ModelError(
-        "unavailable",
-        f"{route}: this version speaks the protocols chat, local and scripted, not {spec.protocol}; most providers "
-        "also have a chat-completions address: set protocol: chat and its baseUrl",
-    )
+    wire = _WIRES.get(spec.protocol or "")
+    if wire is not None:
+        return _remote(wire, route, spec, capabilities, env=env, replay=replay)
+    raise ModelError("unavailable", f"{route}: a scripted model is given in Python: models=ScriptedModel([...])")
 
 
-def _chat(
-    route: Route, spec: ProviderSpec, capabilities: Capabilities, *, env: Mapping[str, str], replay: Cassette | None
+_WIRES: Mapping[str, type[WireModel]] = {"chat": ChatModel, "responses": ResponsesModel, "messages": MessagesModel}
+
+
+def _remote(
+    wire: type[WireModel],
+    route: Route,
+    spec: ProviderSpec,
+    capabilities: Capabilities,
+    *,
+    env: Mapping[str, str],
+    replay: Cassette | None,
 ) -> Model:
     if spec.base_url is None:
         raise ModelError("bad-request", f"{route}: no address; set providers.{route.provider}.baseUrl")
@@ -71,7 +78,7 @@ def _chat(
         if replay is None or replay.mode == "record":
             raise missing
         transport = _NoKey(missing)  # a recording needs no key
-    return ChatModel(
+    return wire(
         route,
         str(spec.base_url),
         transport=_recorder(replay, transport),

@@ -1,7 +1,8 @@
 """Tool calls from streamed pieces, as tolerant as the providers are sloppy, and no more.
 
-In: the `tool_calls` entries of each delta, in order. Out: `ToolCall` records. Where pieces cannot be read for sure the
-call carries an `error` and is not run. Called by the chat protocol.
+In: the `tool_calls` entries of each delta, in order (chat), or pieces told apart by a number (`begin` and
+`extend`: responses and messages). Out: `ToolCall` records. Where pieces cannot be read for sure the call carries an
+`error` and is not run. Called by the drafts of the protocols.
 """
 
 from __future__ import annotations
@@ -63,6 +64,22 @@ class CallAssembler:
                 function = _mapping(piece.get("function"))
                 opened = self._open(None, _text(piece.get("id")), _text(function.get("name")))
                 opened.pieces.append(_arguments(function.get("arguments")))
+
+    def begin(self, number: int, call_id: object, name: object, arguments: object = None) -> int:
+        """A call begins that has a number of its own in the answer; its place among the calls."""
+        opened = self._numbered(number)
+        opened.id, opened.name = _text(call_id) or opened.id, _text(name) or opened.name
+        if text := _arguments(arguments):
+            opened.pieces = [text]
+        return self._calls.index(opened)
+
+    def extend(self, number: int, text: object) -> None:
+        """More of the arguments of call `number`."""
+        if isinstance(text, str):
+            self._numbered(number).pieces.append(text)
+
+    def _numbered(self, number: int) -> _Open:
+        return next((c for c in self._calls if c.index == number), None) or self._open(number, "", "")
 
     def build(self, *, cut: bool, hide: Hide = as_is) -> tuple[ToolCall, ...]:
         """The calls; with `cut` (the reply hit its length limit) the last one must be complete to be run.

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from slate_lab.records import Usage
 
-__all__ = ["MOST", "chat_usage", "plain_count", "plain_usage"]
+__all__ = ["MOST", "chat_usage", "messages_usage", "plain_count", "plain_usage", "responses_usage"]
 
 MOST = 10**9
 """Tokens of one answer that are believed; sums of millions of answers and their cost then fit 64 bits."""
@@ -34,14 +36,79 @@ def chat_usage(raw: Mapping[str, Any] | None, *, hidden_reasoning: bool = False)
     if not raw:
         return Usage()
     read = _Reader(raw)
-    prompt, completion = read("prompt_tokens"), read("completion_tokens")
-    cached = read("prompt_tokens_details.cached_tokens", "cached_tokens", "prompt_cache_hit_tokens")
-    written = read(
-        "prompt_tokens_details.cache_creation_tokens",
-        "prompt_tokens_details.cache_write_tokens",
-        "cache_creation_input_tokens",
+    return _inclusive(
+        read,
+        prompt=read("prompt_tokens"),
+        completion=read("completion_tokens"),
+        cached=read("prompt_tokens_details.cached_tokens", "cached_tokens", "prompt_cache_hit_tokens"),
+        written=read(
+            "prompt_tokens_details.cache_creation_tokens",
+            "prompt_tokens_details.cache_write_tokens",
+            "cache_creation_input_tokens",
+        ),
+        reasoning=read("completion_tokens_details.reasoning_tokens", "reasoning_tokens"),
+        hidden_reasoning=hidden_reasoning,
     )
-    reasoning = read("completion_tokens_details.reasoning_tokens", "reasoning_tokens")
+
+
+def responses_usage(raw: Mapping[str, Any] | None) -> Usage:
+    """The usage of a response: as in chat, cached input is inside the input and reasoning inside the output."""
+    if not raw:
+        return Usage()
+    read = _Reader(raw)
+    return _inclusive(
+        read,
+        prompt=read("input_tokens"),
+        completion=read("output_tokens"),
+        cached=read("input_tokens_details.cached_tokens"),
+        written=read("input_tokens_details.cache_write_tokens", "input_tokens_details.cache_creation_tokens"),
+        reasoning=read("output_tokens_details.reasoning_tokens"),
+    )
+
+
+def messages_usage(raw: Mapping[str, Any] | None) -> Usage:
+    """The usage of a message: input read from a cache and written into one stands beside `input_tokens`, not inside.
+
+    Written tokens that no lifetime is given for live five minutes, which is the provider's default. Thinking is inside
+    `output_tokens`, and mostly not told apart.
+    """
+    if not raw:
+        return Usage()
+    read = _Reader(raw)
+    written = read("cache_creation_input_tokens")
+    short, long = (read(f"cache_creation.ephemeral_{life}_input_tokens") for life in ("5m", "1h"))
+    if written is None and (short is not None or long is not None):
+        written = (short or 0) + (long or 0)
+    rest, long, short, clamped_in = _inside(written, long, short)
+    short = (short or 0) + rest if rest is not None else short
+    differs = clamped_in or bool(rest and (long is not None))
+    output, reasoning, _, clamped_out = _inside(
+        read("output_tokens"), read("output_tokens_details.thinking_tokens"), None
+    )
+    made = Usage(
+        input_fresh=read("input_tokens"),
+        cache_read=read("cache_read_input_tokens"),
+        cache_write_5m=short,
+        cache_write_1h=long,
+        output=output,
+        reasoning=reasoning,
+        total_reported=read("total_tokens"),
+    )
+    wrong = made.total_reported is not None and made.total_reported != made.tokens
+    return msgspec.structs.replace(made, flagged=read.flagged or differs or clamped_out or wrong)
+
+
+def _inclusive(
+    read: _Reader,
+    *,
+    prompt: int | None,
+    completion: int | None,
+    cached: int | None,
+    written: int | None,
+    reasoning: int | None,
+    hidden_reasoning: bool = False,
+) -> Usage:
+    """The buckets where parts are reported inside their wholes, checked against the reported total."""
     total = read("total_tokens")
     beyond = None if prompt is None or completion is None or total is None else total - prompt - completion
     if reasoning is None and hidden_reasoning and beyond is not None and beyond > 0:

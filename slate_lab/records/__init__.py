@@ -11,7 +11,7 @@ from slate_lab.records.action import Action, Limits, Progress, Thread, ThreadSta
 from slate_lab.records.call import Attempt, Call, CallKind, Cost, Event, Hop, Usage, usd
 from slate_lab.records.episode import SECTIONS, Compression, Episode, Evidence, Fact, FactKind, Finding
 from slate_lab.records.ids import episode_id, is_episode_id, is_thread_id, near, thread_of
-from slate_lab.records.message import Message, Reply, Request, Route, ToolCall, ToolSpec
+from slate_lab.records.message import Carried, Message, Reply, Request, Route, ToolCall, ToolSpec
 from slate_lab.records.turn import SLOT_EVENTS, Delivery, HistoryEntry, SlotEvent, SlotEventKind, Turn
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Attempt",
     "Call",
     "CallKind",
+    "Carried",
     "Compression",
     "Cost",
     "Delivery",

@@ -43,14 +43,31 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
+class Carried(Struct, frozen=True, kw_only=True):
+    """What a provider wants back, untouched, with a turn that its model wrote.
+
+    Attributes:
+        route: the one route it may be sent to.
+        parts: the turn in order: opaque items (reasoning, signatures) as they came, pieces of text, and for a call its
+            number in `calls`.
+    """
+
+    route: str
+    parts: tuple[dict[str, Any] | str | int, ...]
+
+
 class Message(Struct, frozen=True, kw_only=True):
-    """One turn of a conversation; `tool` messages answer the call `call_id` of the tool `name`."""
+    """One turn of a conversation; `tool` messages answer the call `call_id` of the tool `name`.
+
+    `carried` is the `Reply.carried` of the answer that an assistant's turn was made of.
+    """
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     call_id: str | None = None
     name: str | None = None
+    carried: Carried | None = None
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -89,6 +106,8 @@ class Reply(Struct, frozen=True, kw_only=True):
         raw_usage: the provider's own usage payload.
         recorded: the answer came from a recording.
         first_token_ns: when the first content arrived, None if it was not streamed.
+        carried: what the provider wants back with this turn; put it into the `Message` that continues it.
+        ignored: events of kinds that the protocol's reader does not know, by name; they were left out.
     """
 
     text: str
@@ -100,3 +119,5 @@ class Reply(Struct, frozen=True, kw_only=True):
     raw_usage: dict[str, Any] | None = None
     recorded: bool = False
     first_token_ns: int | None = None
+    carried: Carried | None = None
+    ignored: dict[str, int] = {}

@@ -2,7 +2,7 @@
 
 The ratings are this project's judgement, made from the providers' own descriptions and prices in late 2026, and not a
 measurement: they order the choices, nothing more. Replace them under `models.replace` with what you find yourself.
-Where a family offers several efforts the definition takes the one that also works with tools over chat completions.
+Where a family offers several efforts the definition takes the cheapest one that fits its guidelines.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ POOL: tuple[LogicalModel, ...] = (
         preferred_provider="openai",
         providers={"openai": "gpt-6-luna"},
         guidelines="Focused work in large numbers: reading, extracting, classifying, compressing.",
-        cautions="Thinking is off: chat completions allow tools only so. Long prompts cost more from 272,000 tokens.",
+        cautions="Thinking is off: replace the effort where a task needs it. Dearer from 272,000 tokens.",
     ),
     LogicalModel(
         model="gpt-sol",
@@ -43,7 +43,7 @@ POOL: tuple[LogicalModel, ...] = (
         preferred_provider="openai",
         providers={"openai": "gpt-6.1-sol"},
         guidelines="Hard coding, analysis and reviews with many tool calls.",
-        cautions="Thinking is off: chat completions allow tools only so. Long prompts cost more from 272,000 tokens.",
+        cautions="Thinking is off: replace the effort where a task needs it. Dearer from 272,000 tokens.",
     ),
     LogicalModel(
         model="claude-haiku",
@@ -53,7 +53,7 @@ POOL: tuple[LogicalModel, ...] = (
         preferred_provider="anthropic",
         providers={"anthropic": "claude-haiku-5-5"},
         guidelines="Fast worker for extraction, routing and small bounded actions.",
-        cautions="Cannot be held to a JSON Schema over chat completions. Five times the price from 100,000 tokens.",
+        cautions="Thinking is off: replace the effort where a task needs it. Five times the price from 100,000 tokens.",
     ),
     LogicalModel(
         model="claude-sonnet",
@@ -63,7 +63,7 @@ POOL: tuple[LogicalModel, ...] = (
         preferred_provider="anthropic",
         providers={"anthropic": "claude-sonnet-5-5"},
         guidelines="Coding, research and reviews that need care over many turns.",
-        cautions="Cannot be held to a JSON Schema over chat completions, and its prompts are not cached there.",
+        cautions="Thinking is off: replace the effort where a task needs it.",
     ),
     LogicalModel(
         model="gemini-flash",

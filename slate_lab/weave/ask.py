@@ -155,6 +155,8 @@ class Asker:
             )
             with self._store.batch():
                 self._store.calls.add(call)
+                if reply is not None and reply.ignored:
+                    self._store.events.add("stream.ignored", thread=job.id, data={**reply.ignored})
                 if reply is not None and keep is not None:
                     keep(reply)
 

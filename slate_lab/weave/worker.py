@@ -149,7 +149,8 @@ class Worker:
                 return Outcome(ok=False, code="stuck", detail=stuck, final=self.final)
             self._meter.check_tools(len(reply.calls))
             results = await self._run_tools(reply.calls)
-            self._history.add([Message(role="assistant", text=reply.text, calls=reply.calls), *results])
+            turn = Message(role="assistant", text=reply.text, calls=reply.calls, carried=reply.carried)
+            self._history.add([turn, *results])
             if stuck := self._circles.learns([reply.text, *(m.text for m in results)]):
                 return Outcome(ok=False, code="stuck", detail=stuck, final=self.final)
 

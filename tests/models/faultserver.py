@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+PATHS = ("/chat/completions", "/responses", "/messages")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -34,7 +35,7 @@ GOOD = [
 
 
 class FaultServer:
-    """Answers `POST /v1/chat/completions` with the steps of `script`, one for each request, the last one for ever.
+    """Answers a `POST` of any protocol with the steps of `script`, one for each request, the last one for ever.
 
     Attributes:
         requests: bodies that arrived.
@@ -53,7 +54,8 @@ class FaultServer:
 
     async def __aenter__(self) -> FaultServer:
         app = web.Application()
-        app.router.add_post("/v1/chat/completions", self._answer)
+        for path in PATHS:
+            app.router.add_post(f"/v1{path}", self._answer)
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)

@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slate_lab.models.answer import Answer
+from slate_lab.models.chatreply import ChatDraft
 from slate_lab.models.faults import Fault
 from slate_lab.records import Reply
 
 
 def read(*chunks: bytes) -> Reply:
     """The reply that these chunks make."""
-    answer = Answer(clock=lambda: 7)
+    answer = Answer(ChatDraft(clock=lambda: 7))
     for chunk in chunks:
         answer.feed(chunk)
         if answer.done:
@@ -155,7 +156,7 @@ def test_reasoning_is_no_text_but_is_the_first_token() -> None:
         pytest.param([said("a"), b"data: oops\n\n"], "broke off", id="not-json"),
         pytest.param([b"data: [DONE]\n\n"], "no answer", id="only-done"),
         pytest.param([b'{"choices": ['], "broke off", id="torn-document"),
-        pytest.param([b'{"a": 1}'], "no choices", id="other-document"),
+        pytest.param([b'{"a": 1}'], "no answer", id="other-document"),
         pytest.param([b"data: " + b"[" * 100_000 + b"\n\n"], "broke off", id="too-deep"),
     ],
 )
@@ -181,7 +182,7 @@ def test_broken_answers(chunks: list[bytes], says: str) -> None:
 )
 def test_errors_inside_a_good_answer(chunks: list[bytes]) -> None:
     """An error body inside a 200 answer is found, in every shape in use."""
-    answer = Answer(clock=lambda: 0)
+    answer = Answer(ChatDraft(clock=lambda: 0))
     for chunk in chunks:
         answer.feed(chunk)
     if not answer.done:

@@ -51,12 +51,11 @@ async def test_a_server_on_this_machine_gets_a_connection_for_every_request() ->
         assert len(server.sockets) == 3
 
 
-@pytest.mark.parametrize("protocol", ["responses", "messages"])
-def test_protocols_that_are_not_spoken(protocol: str) -> None:
-    """The error says what is spoken, and what to do."""
-    with pytest.raises(ModelError, match="speaks the protocols chat, local and scripted") as caught:
-        open_model(spec(protocol=protocol))
-    assert caught.value.kind == "unavailable"
+@pytest.mark.parametrize("protocol", ["chat", "responses", "messages"])
+def test_every_protocol_is_spoken(protocol: str) -> None:
+    """A provider of each protocol is a model that shows its route and address, and no key."""
+    model = open_model(spec(protocol=protocol, apiKeyEnv="SHOP_KEY"), env={"SHOP_KEY": KEY})
+    assert repr(model) == f"{protocol.capitalize()}Model('shop/m', 'https://x.invalid/v1')"
 
 
 def test_a_missing_key_names_its_variable() -> None:

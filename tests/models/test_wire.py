@@ -168,7 +168,7 @@ async def test_passing_faults_are_asked_again(server: FaultServer, fault: object
         ),
         pytest.param(stream(b"<html><title>Login</title>", kind="text/html"), "bad-reply", "web page", id="html"),
         pytest.param(status(302, location="https://else.where/v1?k=1"), "bad-request", "redirects", id="redirect"),
-        pytest.param(document({"hello": 1}), "bad-reply", "no choices", id="other-json"),
+        pytest.param(document({"hello": 1}), "bad-reply", "no answer", id="other-json"),
     ],
 )
 async def test_terminal_faults(server: FaultServer, fault: object, kind: str, says: str) -> None:

@@ -244,7 +244,7 @@ def test_a_project_changes_a_preset_only_where_it_says_so(tmp_path: Path) -> Non
         providers={"openai": {"timeoutSeconds": 5, "headers": {"X-Team": "a"}}, "local": {"contextTokens": 4096}},
     )
     openai = policy.providers["openai"]
-    assert (openai.timeout_s, openai.protocol, openai.api_key_env) == (5.0, "chat", "OPENAI_API_KEY")
+    assert (openai.timeout_s, openai.protocol, openai.api_key_env) == (5.0, "responses", "OPENAI_API_KEY")
     assert openai.base_url == "https://api.openai.com/v1"
     assert openai.headers == {"X-Team": "a"}
     assert "timeout_s" not in policy.providers["local"].model_fields_set

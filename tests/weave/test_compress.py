@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from slate_lab import tokens
-from slate_lab.models.chatbody import is_strict
+from slate_lab.models.asking import is_strict
 from slate_lab.models.example import instance_of
 from slate_lab.models.protocol import Capabilities
 from slate_lab.records import Action, Episode, Fact, Reply, ToolCall, episode_id
