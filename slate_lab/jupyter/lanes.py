@@ -32,7 +32,8 @@ _BREAK = 0.035
 class Lane(Struct, frozen=True):
     """One thread: its row, its state, and when it was created, started and ended (seconds since the origin).
 
-    `end_s` of a live thread is None; `episode` is the id of its episode if it has one.
+    `end_s` of a live thread is None; `episode` is the id of its episode if it has one; `hops_s` are the moments when
+    recovery took it to another route.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Lane(Struct, frozen=True):
     start_s: float | None
     end_s: float | None
     episode: str | None
+    hops_s: tuple[float, ...] = ()
 
 
 class Link(Struct, frozen=True):
@@ -173,7 +175,8 @@ def _lane(thread: Thread, row: int, origin: int, episode: str | None) -> Lane:
     if thread.ended:
         floor = queued if start is None else start
         end = floor if thread.ended_ns is None else max(floor, (thread.ended_ns - origin) / 1e9)
-    return Lane(thread.id, row, thread.state, queued, start, end, episode)
+    hops = tuple(max(queued, (hop.at_ns - origin) / 1e9) for hop in thread.hops)
+    return Lane(thread.id, row, thread.state, queued, start, end, episode, hops)
 
 
 def _links(drawn: Sequence[Thread]) -> tuple[tuple[Link, ...], int]:

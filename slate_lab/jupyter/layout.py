@@ -29,6 +29,7 @@ __all__ = [
     "hidden_text",
     "layout",
     "used_tokens",
+    "went",
 ]
 
 FONT = 12.0
@@ -56,7 +57,10 @@ class Column(Struct, frozen=True):
 
 
 class Bar(Struct, frozen=True):
-    """One thread: `y` is the middle of its row; waiting from `x0`, working from `x1`, its knot at `x2`."""
+    """One thread: `y` is the middle of its row; waiting from `x0`, working from `x1`, its knot at `x2`.
+
+    At each of `hops` it went on to another route; `went` says to which.
+    """
 
     id: str
     row: int
@@ -72,6 +76,8 @@ class Bar(Struct, frozen=True):
     full: str
     episode: str | None
     cites: tuple[str, ...]
+    hops: tuple[float, ...] = ()
+    went: str = ""
 
 
 class Edge(Struct, frozen=True):
@@ -134,8 +140,7 @@ def layout(
     texts = [_texts(lane, records[lane.id], settled.get(lane.id), weave.now_s) for lane in weave.lanes]
     columns, limits, plot = _columns(texts, width, len(weave.lanes))
     bars = tuple(
-        _bar(lane, records[lane.id].action.context, text, limits, weave, plot)
-        for lane, text in zip(weave.lanes, texts, strict=True)
+        _bar(lane, records[lane.id], text, limits, weave, plot) for lane, text in zip(weave.lanes, texts, strict=True)
     )
     notes = _notes(weave)
     cuts = _cuts(weave, plot)
@@ -227,7 +232,7 @@ def _x(place: float, plot: tuple[float, float, float, float]) -> float:
 
 def _bar(
     lane: Lane,
-    cites: tuple[str, ...],
+    thread: Thread,
     text: _Texts,
     limits: tuple[float, float, float],
     weave: Weave,
@@ -252,8 +257,15 @@ def _bar(
         tokens=text.tokens,
         full=text.full,
         episode=lane.episode,
-        cites=cites,
+        cites=thread.action.context,
+        hops=tuple(min(x2, max(x1, _x(place(moment), plot))) for moment in lane.hops_s),
+        went=went(thread),
     )
+
+
+def went(thread: Thread) -> str:
+    """The routes a thread was taken to, with their causes, as one line; empty if it stayed where it was granted."""
+    return "; ".join(clean_line(f"{h.from_route} → {h.to_route} ({h.cause})", 160) for h in thread.hops)
 
 
 def _edges(weave: Weave, bars: tuple[Bar, ...], plot: tuple[float, float, float, float]) -> tuple[Edge, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from slate_lab.jupyter.lanes import Lane, arrange
-from slate_lab.jupyter.layout import hidden_text, used_tokens
+from slate_lab.jupyter.layout import hidden_text, used_tokens, went
 from slate_lab.jupyter.text import clean_block, clean_line, duration, money, tokens
 from slate_lab.jupyter.theme import MARKS
 from slate_lab.records import Episode, Thread, thread_of
@@ -51,7 +51,7 @@ def snapshot(
     nodes = {}
     for lane in weave.lanes:
         thread, episode = records[lane.id], settled.get(lane.id)
-        basis = (lane, thread.code, episode.hash if episode else None, room)
+        basis = (lane, thread.code, thread.hops, episode.hash if episode else None, room)
         known = made.get(lane.id)
         if known is None or known[0] != basis:
             known = made[lane.id] = (basis, _node(lane, thread, episode, room))
@@ -96,6 +96,7 @@ def _node(lane: Lane, thread: Thread, episode: Episode | None, room: int) -> dic
         "tokens": "–" if used is None else f"{used:,}",
         "cost": money(episode.cost_nusd) if episode else "–",
         "episode": lane.episode or "",
+        "hops": [round(moment, 3) for moment in lane.hops_s],
         "cites": list(dict.fromkeys(map(thread_of, thread.action.context))),
         "card": _card(thread, episode, room),
     }
@@ -107,6 +108,8 @@ def _card(thread: Thread, episode: Episode | None, room: int) -> dict[str, Any]:
     if thread.code:
         why = f"{thread.code}: {thread.detail}" if thread.detail else thread.code
         rows.append(["why", why])
+    if thread.hops:
+        rows.append(["went on", went(thread)])
     if episode:
         rows += [["tokens", tokens(used_tokens(episode))], ["cost", money(episode.cost_nusd)], ["episode", episode.id]]
         if episode.ratio:

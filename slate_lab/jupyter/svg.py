@@ -68,13 +68,13 @@ def image_html(picture: Layout) -> str:
 
 def table_html(picture: Layout) -> str:
     """All drawn threads as a table inside a `details` element."""
-    heads = ("thread", "name", "state", "model", "time", "tokens", "episode", "context")
+    heads = ("thread", "name", "state", "model", "time", "tokens", "episode", "context", "routes")
     cell, long = "padding:3px 12px 3px 0;text-align:left;vertical-align:top", "overflow-wrap:anywhere"
     head = "".join(f'<th scope="col" style="{cell}">{h}</th>' for h in heads)
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td style="{cell};{long if i in (1, 7) else "white-space:nowrap"}">{escape(value)}</td>'
+            f'<td style="{cell};{long if i in (1, 7, 8) else "white-space:nowrap"}">{escape(value)}</td>'
             for i, value in enumerate(
                 (
                     bar.id,
@@ -85,6 +85,7 @@ def table_html(picture: Layout) -> str:
                     bar.tokens,
                     bar.episode or "–",
                     ", ".join(bar.cites) or "–",
+                    bar.went or "–",
                 )
             )
         )
@@ -194,8 +195,16 @@ def _bar(bar: Bar) -> str:
         fill = mark.accent if bar.state == "successful" else f"url(#{bar.state})"
         box = f'x="{_n(bar.x1)}" y="{_n(bar.y - 4)}" width="{_n(bar.x2 - bar.x1)}" height="8" rx="2"'
         parts.append(f'<rect {box} fill="{fill}" stroke="{mark.accent}" stroke-width="1"/>')
+    parts += [_hop(x, bar) for x in bar.hops]
     parts.append(knot(bar.state, bar.x2, bar.y, hollow=bar.state != "running" and bar.episode is None))
     return f"<g>{''.join(parts)}</g>"
+
+
+def _hop(x: float, bar: Bar) -> str:
+    """Where a thread went on to another route: a double stroke across its bar."""
+    line = f"M{_n(x - 2)} {_n(bar.y - 7)}v14m4 -14v14"
+    title = f"<title>{escape(f'{bar.id}: {bar.went}')}</title>"
+    return f'<path d="{line}" stroke="{PAPER["ink"]}" stroke-width="1.6" fill="none">{title}</path>'
 
 
 def _edge(edge: Edge) -> str:
@@ -227,4 +236,9 @@ def _legend(y: float, picture: Layout) -> str:
     parts.append(knot("successful", x + 6, y, hollow=True) + _text(x + 18, y + 4, "left no episode", fill="soft"))
     x += 18 + measure("left no episode", FONT) + 18
     line = f'<path d="M{_n(x)} {_n(y)}h26" stroke="{PAPER["edge"]}" stroke-width="1.3" marker-end="url(#tip)"/>'
-    return "".join(parts) + line + _text(x + 34, y + 4, "episode given to", fill="soft")
+    parts += [line, _text(x + 34, y + 4, "episode given to", fill="soft")]
+    x += 34 + measure("episode given to", FONT) + 18
+    if any(bar.hops for bar in picture.bars):
+        strokes = f'<path d="M{_n(x)} {_n(y - 6)}v12m4 -12v12" stroke="{PAPER["ink"]}" stroke-width="1.6"/>'
+        parts += [strokes, _text(x + 12, y + 4, "went on to another route", fill="soft")]
+    return "".join(parts)

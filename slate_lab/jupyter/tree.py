@@ -68,6 +68,8 @@ def _line(thread: Thread, episode: Episode | None, now_s: float, origin_ns: int)
         end = (thread.ended_ns - origin_ns) / 1e9 if thread.ended_ns is not None else now_s
         parts.append(duration(max(0.0, end - (thread.started_ns - origin_ns) / 1e9)))
     parts.append(clean_line(thread.logical or thread.model, 40))
+    if thread.hops:
+        parts.append(clean_line(f"went on to {thread.hops[-1].to_route}", 80))
     used = used_tokens(episode)
     if used is not None:
         parts.append(f"{used:,} tokens")

@@ -77,7 +77,7 @@ function render({ model, el }) {
     }));
     const types = ["", ...new Set(nodes.map((n) => n.type))].sort();
     kinds.replaceChildren(...types.map((t) => make("option", { value: t, selected: t === type }, t || "all types")));
-    note.textContent = `An arrow leads from an episode to the thread that was given it; a hollow end left no episode. ${nodes.length > 80 ? "References to far rows are drawn for the chosen thread. " : ""}${data.hidden}`;
+    note.textContent = `An arrow leads from an episode to the thread that was given it; a hollow end left no episode. ${nodes.some((n) => n.hops && n.hops.length) ? "A double stroke is where recovery went on to another route. " : ""}${nodes.length > 80 ? "References to far rows are drawn for the chosen thread. " : ""}${data.hidden}`;
     stick ??= nodes.some((n) => n.e == null);
     sift();
   }
@@ -167,6 +167,7 @@ function render({ model, el }) {
         make("b", {}, n.id), make("span", {}, n.name), make("span", { class: "soft more" }, n.model), make("i"), make("span", { class: "soft end" }, time(n)), make("span", { class: "soft end more" }, n.tokens)));
       bars.push(make("g", { class: `${tone(n.id)} ${n.state}` }, x1 - x0 > 2 ? make("path", { d: `M${x0} ${y}H${x1}`, class: "wait" }) : null,
         n.state === "queued" ? null : make("rect", { x: x1, y: y - 4, width: x2 - x1, height: 8, rx: 2, stroke: mark.accent, fill: n.state === "successful" ? mark.accent : `url(#${uid}${n.state})` }),
+        (n.hops || []).map((t) => { const x = Math.min(x2, Math.max(x1, X(t))); return make("path", { d: `M${x - 2} ${y - 7}v14m4 -14v14`, class: "hop" }); }),
         knot(mark, x2, y, n.state !== "running" && !n.episode)));
     }
     for (const [id, cited] of up) for (const c of cited) {

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 import slate_lab.jupyter
 from slate_lab.errors import StoreError
 from slate_lab.jupyter.graph import WeaveGraph, WeaveView
 from slate_lab.jupyter.snapshot import patch, snapshot
-from slate_lab.records import Thread
+from slate_lab.records import Hop, Thread
 
-from .weaves import HOSTILE, NOW_NS, episode, thread, weaves
+from .weaves import BASE_NS, HOSTILE, NOW_NS, episode, thread, weaves
 
 STATIC = Path(slate_lab.jupyter.__file__).parent / "static"
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -221,3 +222,27 @@ def test_running_a_cell_again_closes_its_old_widget() -> None:
     show("b", 1).close()
     assert not is_open(other)
     views[-1].close()
+
+
+def test_recovery_is_drawn_where_it_happened() -> None:
+    """A thread that went on to another route has a mark on its bar, and says from where to where and why."""
+    hop = Hop(
+        at_ns=BASE_NS + 2_000_000_000,
+        kind="worker",
+        n=1,
+        from_logical="a",
+        from_route="one/a",
+        to_logical="b",
+        to_route="two/b",
+        cause="rate-limit <b>",
+    )
+    moved = replace(thread(1), hops=(hop,), ran_route="two/b")
+    graph = WeaveGraph([moved, thread(2)], [], clock=lambda: NOW_NS)
+    picture, still = graph.static(), WeaveGraph([thread(1)], [], clock=lambda: NOW_NS).static()
+    assert picture.svg.count("v14m4 -14v14") == 1
+    assert "one/a → two/b (rate-limit &lt;b&gt;)" in picture.html
+    assert "went on to two/b" in picture.text
+    assert "another route" not in still.svg
+    node = graph._snapshot()["nodes"]["t1"]
+    assert node["hops"] == [2.0]
+    assert ["went on", "one/a → two/b (rate-limit <b>)"] in node["card"]["rows"]
