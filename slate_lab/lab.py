@@ -33,6 +33,8 @@ from slate_lab.weave.intake import read_action
 from slate_lab.weave.loop import LoopThread, refuse_on
 from slate_lab.weave.run import Runner
 from slate_lab.weave.tools import BUILT_IN
+from slate_lab.weave.tools.commanding import command_tools
+from slate_lab.weave.tools.sandbox import find_sandbox
 from slate_lab.weave.tools.workspace import Workspace
 from slate_lab.weave.uninterrupted import Uninterrupted
 
@@ -94,7 +96,7 @@ class Lab:
             routes=self._shelf,
             runner=runner,
             config=config,
-            tools=BUILT_IN,
+            tools={**BUILT_IN, **command_tools(config.tools, root)},
             clock=clock,
             nonce=nonce,
             priced=lambda route: prices.knows(route, at_ns=clock()),
@@ -352,6 +354,7 @@ class Lab:
             "episodes": self.store.episodes.count(),
             "spent_usd": f"{spent / 10**9:.6f}",
             "replay": self.config.replay.mode,
+            "sandbox": find_sandbox(self.config.tools.sandbox).status,
             "starting": self.starting[0],
             "trusted": self.trust.trusted,
             "held_back": list(self.trust.held),

@@ -26,6 +26,7 @@ from slate_lab.config.schema import (
     SlotsSpec,
     SpendSpec,
     ThreadTypeSpec,
+    ToolsSpec,
     WorkerSpec,
     json_schema,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "SpendSpec",
     "TargetSpec",
     "ThreadTypeSpec",
+    "ToolsSpec",
     "Trust",
     "WorkerSpec",
     "json_schema",

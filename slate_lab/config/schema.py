@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field
 from slate_lab.config.memory import LedgerSpec, SlateSpec, TargetSpec
 from slate_lab.config.spec import Spec
 from slate_lab.config.surface import RuntimeSpec, SlotsOf, SlotsSpec
+from slate_lab.config.tools import ToolsSpec
 from slate_lab.config.values import (
     Address,
     Count,
@@ -48,6 +49,7 @@ __all__ = [
     "SlotsSpec",
     "SpendSpec",
     "ThreadTypeSpec",
+    "ToolsSpec",
     "WorkerSpec",
     "json_schema",
 ]
@@ -231,6 +233,7 @@ class LabConfig(Spec):
     slots: SlotsSpec = SlotsSpec()
     worker: WorkerSpec = WorkerSpec()
     compressor: CompressorSpec = CompressorSpec()
+    tools: ToolsSpec = ToolsSpec()
     replay: ReplaySpec = ReplaySpec()
     durability: Annotated[Literal["normal", "full"], _word] = "normal"
     workspace: Text = "."

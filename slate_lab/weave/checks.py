@@ -129,9 +129,11 @@ def tools_of(
         if barred:
             problems.append(Problem("tool_not_allowed", f"the type {kind.name} has no {', '.join(barred)}"))
         names = tuple(dict.fromkeys(action.tools))
+        lacking = [grounds.tools[n].lacking for n in names if n in grounds.tools and grounds.tools[n].lacking]
+        problems += [Problem("tool_not_ready", why) for why in lacking]
     if names and not grant.capabilities.tools:
         problems.append(Problem("no_tools", f"{grant.route} cannot call tools: choose another model or the type query"))
-    return {n: grounds.tools[n] for n in names if n in grounds.tools}
+    return {n: grounds.tools[n] for n in names if n in grounds.tools and not grounds.tools[n].lacking}
 
 
 def after_problems(action: Action, grounds: Grounds, labels: Collection[str]) -> list[Problem]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -97,9 +98,10 @@ class Runner:
         log = FactLog(job.id, self._store.facts, job.clock, fact_chars=kept.characters, total_chars=kept.total)
         job.begin(log, Meter(job.admitted.limits, job.clock, blocks=job.blocks))
         seconds = job.used.seconds_left
-        outcome = None if job.cancelled else await self._phase(job, self._converse(job), seconds=seconds)
-        if job.kit:
-            job.kit.stop()  # the conversation is over: what was changed until now is what the episode says
+        try:
+            outcome = None if job.cancelled else await self._phase(job, self._converse(job), seconds=seconds)
+        finally:
+            await self._close_tools(job)  # what was changed until now is what the episode says
         if outcome and outcome.fault:
             self._store.events.add("worker.fault", thread=job.id, data={"traceback": outcome.fault})
         if outcome is None and job.timed_out:
@@ -122,6 +124,15 @@ class Runner:
     def _asker(self, job: Job, grant: Grant, **more: Any) -> Asker:
         return Asker(job, grant, ways=self._routes, gate=self._gate, store=self._store, config=self._config, **more)
 
+    def _note(self, thread: str, kind: str, data: dict[str, Any]) -> None:
+        self._store.events.add(kind, thread=thread, data=data)
+
+    async def _close_tools(self, job: Job) -> None:
+        """The conversation is over: no tool changes anything any more, and what tools hold open is closed."""
+        faults = await job.kit.aclose() if job.kit else ()
+        if faults:
+            self._note(job.id, "tools.close_failed", {"faults": list(faults)})
+
     async def _converse(self, job: Job) -> Outcome:
         """Start up and converse; a start-up that fails ends the action with its code."""
         try:
@@ -140,8 +151,18 @@ class Runner:
             brief = write_brief(admitted, [e for e in stored if e], facts=self._store.facts.list, nonce=self._nonce)
             self._store.threads.brief(job.id, brief.parts)
         window = admitted.grant.capabilities.window
-        job.kit = Kit(self._workspace, max_chars=min(RESULT_CHARS, window) if window else RESULT_CHARS)
+        job.kit = Kit(
+            self._workspace,
+            thread=job.id,
+            kind=admitted.kind.name,
+            context=admitted.action.context,
+            tools=admitted.tools,
+            writable=any(name in admitted.kind.tools for name in ("write", "edit")),
+            note=partial(self._note, job.id),
+            max_chars=min(RESULT_CHARS, window) if window else RESULT_CHARS,
+        )
         tools = {**admitted.tools, **(await self._more_tools(job.kit) if self._more_tools else {})}
+        job.kit.tools = tools
         spec = self._config.worker
         history = History(
             brief.messages,

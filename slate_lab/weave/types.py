@@ -36,7 +36,7 @@ class ThreadType(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
 
 
-_WRITERS = (*READ_ONLY, "write", "edit")
+_WRITERS = (*READ_ONLY, "write", "edit", "bash", "python")
 
 BUILT_IN: tuple[ThreadType, ...] = (
     ThreadType(name="general", tools=_WRITERS),

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from slate_lab.config import LabConfig
+from slate_lab.config import LabConfig, ToolsSpec
 from slate_lab.reports.frames import Frames
 from slate_lab.verbs.parser import help_text, parse
 from slate_lab.verbs.table import COMMANDS, FRAMES, LIMITS, STATES, TOOLS, TYPES, commands
 from slate_lab.verbs.words import WrongUsage
 from slate_lab.weave.tools import BUILT_IN
+from slate_lab.weave.tools.commanding import command_tools
 from slate_lab.weave.types import thread_types
 
 
 def test_the_words_are_those_of_the_rooms_below() -> None:
     """Types, tools, limits and frames that help and completion name are the ones that exist."""
     assert set(TYPES) == set(thread_types(LabConfig()))
-    assert set(TOOLS) == set(BUILT_IN)
+    assert set(TOOLS) == {*BUILT_IN, *command_tools(ToolsSpec(), Path())}
     assert set(LIMITS) == {f.alias or n for n, f in type(LabConfig().limits.thread).model_fields.items()}
     assert all(callable(getattr(Frames, name)) for name in FRAMES)
     assert len(STATES) == 5

@@ -35,6 +35,7 @@ _call_ended: ContextVar[threading.Event | None] = ContextVar("call_ended", defau
 """Set when the one call that runs in this context was cancelled."""
 
 Text = str | Awaitable[str]
+Nested = Callable[[str, dict[str, Any]], Awaitable[tuple[str, bool]]]
 
 
 class Approve(Protocol):
@@ -61,9 +62,13 @@ class Kit:
         thread, kind: the thread's id and the name of its type.
         context: ids of its context episodes.
         tools: what this worker was granted, by name.
+        writable: whether its commands may change the workspace: its type has tools that write.
         approve: asked before every call; None lets all be made.
+        note: keeps an event of this thread.
         max_chars: the most characters one result should have; short notes come on top.
         stopped: set when no tool may start or change anything any more.
+        call: how code of a worker calls a tool: its result and whether it went well. The worker puts its own here,
+            which counts the call and keeps its result as a fact.
 
     Args:
         max_search_bytes, max_search_s: how much one search looks at, and how long.
@@ -77,7 +82,9 @@ class Kit:
         kind: str = "",
         context: tuple[str, ...] = (),
         tools: Mapping[str, Tool] | None = None,
+        writable: bool = True,
         approve: Approve | None = None,
+        note: Callable[[str, dict[str, Any]], object] = lambda kind, data: None,
         max_chars: int = 8_000,
         max_search_bytes: int = 64_000_000,
         max_search_s: float = 10.0,
@@ -85,7 +92,9 @@ class Kit:
         self.workspace = workspace
         self.thread, self.kind, self.context = thread, kind, context
         self.tools: Mapping[str, Tool] = tools or {}
-        self.approve = approve
+        self.writable, self.approve = writable, approve
+        self.call: Nested = self._plain_call
+        self._note, self._noted = note, set[str]()
         self.max_chars = max_chars
         self.stopped = threading.Event()
         self._max_search_bytes, self._max_search_s = max_search_bytes, max_search_s
@@ -110,8 +119,23 @@ class Kit:
         if self.stopped.is_set() or (ended is not None and ended.is_set()):
             raise ToolFailed("stopped")
 
-    def on_close(self, closer: Callable[[], Awaitable[None] | None]) -> None:
+    def note_once(self, kind: str, data: dict[str, Any]) -> None:
+        """Keep an event of this thread, the first time."""
+        if kind not in self._noted:
+            self._noted.add(kind)
+            self._note(kind, data)
+
+    async def _plain_call(self, name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+        try:
+            return await self.tools[name].call(self, arguments), True
+        except ToolFailed as e:
+            return f"error: {e.message}", False
+
+    def on_close(self, closer: Callable[[], Awaitable[None] | None]) -> Callable[[], None]:
         """Have `closer` called once, on the loop, when the conversation is over; the last one given goes first.
+
+        Returns:
+            What takes it back, for something that ended earlier.
 
         Raises:
             ToolFailed: the kit is closed already: whoever calls closes what it holds itself.
@@ -120,6 +144,13 @@ class Kit:
             if self._closed:
                 raise ToolFailed("stopped")
             self._closers.append(closer)
+
+        def withdraw() -> None:
+            with self._closing:
+                if closer in self._closers:
+                    self._closers.remove(closer)
+
+        return withdraw
 
     async def aclose(self) -> tuple[str, ...]:
         """Stop, then call every closer; returns what went wrong, for a closer that fails holds up no other.
@@ -185,11 +216,13 @@ class Tool(Struct, frozen=True):
         spec: what the model sees.
         run: `(kit, arguments) -> text`, blocking or a coroutine function.
         doing: `(arguments) -> text`, what a live view says while it runs; None is its name and first argument.
+        lacking: why it cannot be used on this machine, and what to do; "" if it can. It is then granted to nobody.
     """
 
     spec: ToolSpec
     run: Callable[[Kit, dict[str, Any]], Text]
     doing: Callable[[Mapping[str, Any]], str] | None = None
+    lacking: str = ""
 
     async def call(self, kit: Kit, arguments: dict[str, Any]) -> str:
         """Run the tool, a blocking one in a worker thread of the loop; a cancel ends this call, and with it the thread.

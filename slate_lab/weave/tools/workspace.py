@@ -164,6 +164,13 @@ class Workspace:
         with _told(relative), self._folder(relative) as fd, closing(walk(fd, top, sweep, hide=hide)) as files:
             yield files
 
+    def hidden_names(self) -> tuple[str, ...]:
+        """The hidden names that are there, as they are spelled."""
+        try:
+            return tuple(sorted(name for name in os.listdir(self.root) if self._hides(name)))
+        except OSError:
+            return ()
+
     def _hides(self, name: str) -> bool:
         return unicodedata.normalize("NFKC", name).casefold() in self.hidden
 
