@@ -124,14 +124,11 @@ class Runner:
     def _asker(self, job: Job, grant: Grant, **more: Any) -> Asker:
         return Asker(job, grant, ways=self._routes, gate=self._gate, store=self._store, config=self._config, **more)
 
-    def _note(self, thread: str, kind: str, data: dict[str, Any]) -> None:
-        self._store.events.add(kind, thread=thread, data=data)
-
     async def _close_tools(self, job: Job) -> None:
         """The conversation is over: no tool changes anything any more, and what tools hold open is closed."""
         faults = await job.kit.aclose() if job.kit else ()
         if faults:
-            self._note(job.id, "tools.close_failed", {"faults": list(faults)})
+            self._note(job, "tools.close_failed", {"faults": list(faults)})
 
     async def _converse(self, job: Job) -> Outcome:
         """Start up and converse; a start-up that fails ends the action with its code."""
@@ -158,7 +155,7 @@ class Runner:
             context=admitted.action.context,
             tools=admitted.tools,
             writable=any(name in admitted.kind.tools for name in ("write", "edit")),
-            note=partial(self._note, job.id),
+            note=partial(self._note, job),
             max_chars=min(RESULT_CHARS, window) if window else RESULT_CHARS,
         )
         tools = {**admitted.tools, **(await self._more_tools(job.kit) if self._more_tools else {})}

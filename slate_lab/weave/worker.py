@@ -9,19 +9,12 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable, Mapping
-<<<<<<< HEAD
 from functools import partial
-=======
->>>>>>> 630cfe9 (Workers run commands and cells: bounded, walled in by bwrap where it works, gone with everything they started)
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-<<<<<<< HEAD
-from slate_lab.errors import LabError, ModelError, StoreError
-=======
-from slate_lab.errors import LabError, LimitExceeded, StoreError
->>>>>>> 630cfe9 (Workers run commands and cells: bounded, walled in by bwrap where it works, gone with everything they started)
+from slate_lab.errors import LabError, LimitExceeded, ModelError, StoreError
 from slate_lab.models.protocol import Delta
 from slate_lab.records import CallKind, Message, Reply, Request, ToolCall, ToolSpec
 from slate_lab.weave.facts import FactLog
@@ -118,12 +111,8 @@ class Worker:
         self._tools, self._kit, self._ask = tools, kit, ask
         self._facts, self._meter, self._live = facts, meter, live
         self._name, self._effort, self._max_output_tokens = name, effort, max_output_tokens
-<<<<<<< HEAD
         self._steer, self._circles, self._note = steer, circles, note
-=======
-        self._steer = steer
         kit.call = self._call_from_code
->>>>>>> 630cfe9 (Workers run commands and cells: bounded, walled in by bwrap where it works, gone with everything they started)
         self._specs = tuple(t.spec for t in tools.values())
         self.final = ""
 
@@ -245,7 +234,7 @@ class Worker:
             self._meter.check_tools(1)
         except LimitExceeded as e:
             return f"error: {e.message}", False
-        self._meter.tool_calls += 1
+        self._meter.count_tools(1)
         call = ToolCall(id="", name=name, arguments=arguments)
         text, ok = await self._run_tool(call)
         self._keep(call, (text, ok))
