@@ -29,7 +29,7 @@ from slate_lab.weave.brief import random_fence, seeded_fence
 from slate_lab.weave.conclude import interrupted
 from slate_lab.weave.dispatch import Dispatcher
 from slate_lab.weave.handle import Handle
-from slate_lab.weave.intake import read_action
+from slate_lab.weave.intake import again, read_action
 from slate_lab.weave.loop import LoopThread, refuse_on
 from slate_lab.weave.run import Runner
 from slate_lab.weave.tools import BUILT_IN
@@ -229,8 +229,12 @@ class Lab:
         Raises:
             DispatchError: refused, or cancelled before anything was found.
         """
+        return self._wait_for(lambda: self.dispatch(task, **options))
+
+    def _wait_for(self, start: Callable[[], Handle]) -> Episode:
+        """The episode of what `start` dispatches; Ctrl-C cancels it, whenever it comes."""
         with Uninterrupted() as held:
-            handle = self.dispatch(task, **options)
+            handle = start()
             try:
                 held.end()
                 return handle.result()
@@ -258,6 +262,35 @@ class Lab:
         """
         return self._dispatcher.batch(list(actions))
 
+    def retry(self, id: str, **changes: Any) -> Episode:
+        """Do a thread's action again, as a new thread that cites the old one's facts; wait, return its episode.
+
+        Args:
+            id: a thread that has ended, however it ended, or its episode.
+            **changes: options that differ from the old action's, as for `thread`; `task` too.
+
+        Raises:
+            LabError: there is no such thread, or it has not ended (code `not_ended`).
+            DispatchError: refused, or cancelled before anything was found.
+        """
+        return self._wait_for(lambda: self.redispatch(id, **changes))
+
+    def redispatch(self, id: str, **changes: Any) -> Handle:
+        """`retry` that returns at once."""
+        thread = self._require_thread(thread_of(id))
+        if not thread.ended:
+            raise LabError(f"{thread.id} has not ended: wait for it, or cancel it first", code="not_ended")
+        action, problems = again(thread, changes)
+        return self._dispatcher.dispatch(action, problems=problems)
+
+    def steer(self, id: str, text: str) -> None:
+        """A message that the worker of a live thread sees before its next call of the model.
+
+        Raises:
+            LabError: the thread is not live in this lab, or the text is blank.
+        """
+        self._live_handle(thread_of(id)).steer(text)
+
     def handle(self, id: str) -> Handle | None:
         """The handle of a thread of this lab that has not settled."""
         return self._dispatcher.handle(id)
@@ -274,12 +307,15 @@ class Lab:
         """
         if id == "all":
             return self._dispatcher.cancel_all(compress=compress)
+        self._live_handle(id).cancel(compress=compress)
+        return [id]
+
+    def _live_handle(self, id: str) -> Handle:
         handle = self._dispatcher.handle(id)
         if handle is None:
             self._require_thread(id)
-            raise LabError(f"{id} has ended, or runs in another kernel: nothing to cancel here", code="not_live")
-        handle.cancel(compress=compress)
-        return [id]
+            raise LabError(f"{id} has ended, or runs in another kernel: nothing to reach here", code="not_live")
+        return handle
 
     def wait(self, timeout: float | None = None) -> list[Thread]:
         """Wait until everything dispatched here has settled; returns those threads.

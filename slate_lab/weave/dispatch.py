@@ -246,7 +246,11 @@ class Dispatcher:
 
     def live(self) -> list[Handle]:
         """Handles of everything that waits or runs, in order of dispatch."""
-        return [Handle(job) for job in list(self._jobs.values())]
+        return [Handle(job) for job in self.jobs()]
+
+    def jobs(self) -> list[Job]:
+        """Everything that waits or runs, in order of dispatch."""
+        return list(self._jobs.values())
 
     @property
     def waiting(self) -> tuple[str, ...]:

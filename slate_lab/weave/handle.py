@@ -6,11 +6,17 @@ import asyncio
 import concurrent.futures
 from collections.abc import Generator
 
+from slate_lab.errors import LabError
 from slate_lab.records import Episode, Progress, ThreadState
+from slate_lab.tokens import clean
 from slate_lab.weave.job import Job
 from slate_lab.weave.loop import refuse_on
 
-__all__ = ["Handle"]
+__all__ = ["Handle", "NotSteered"]
+
+
+class NotSteered(LabError, ValueError):
+    """A steering message that nobody will see."""
 
 
 class Handle:
@@ -77,11 +83,13 @@ class Handle:
     def steer(self, text: str) -> None:
         """A message the worker sees before its next call of the model.
 
+        One that comes with the final message keeps the conversation going.
+
         Raises:
-            ValueError: the text is blank, or the action has settled.
+            NotSteered: the text is blank or cannot be sent, or the action has settled.
         """
-        if not text.strip():
-            raise ValueError("a steering message must not be blank")
+        if not text.strip() or clean(text) != text:
+            raise NotSteered("a steering message must be text and not blank", code="bad_text")
         if self.done():
-            raise ValueError(f"{self.id} has settled: dispatch a new thread that cites its episode")
+            raise NotSteered(f"{self.id} has settled: dispatch a new thread that cites its episode", code="not_live")
         self._job.steer.append(text)

@@ -12,14 +12,16 @@ from typing import Any
 import msgspec
 
 from slate_lab.errors import DispatchError, Problem
-from slate_lab.records import Action, Episode, Limits, episode_id, is_episode_id, is_thread_id, near, thread_of
+from slate_lab.records import Action, Episode, Limits, Thread, episode_id, is_episode_id, is_thread_id, near, thread_of
 from slate_lab.weave.retired import retired
 
-__all__ = ["action_of", "limits_from", "read_action"]
+__all__ = ["action_of", "again", "limits_from", "read_action"]
 
 _LISTS = ("slates", "tools", "after", "claims", "review_perspectives", "facts_of")
 _OPTIONS = tuple(name for name in Action.__struct_fields__ if name != "task")
 _UNREAD = "?"
+MAX_CITED = 4
+"""Threads whose facts a chain of retries still cites: the newest."""
 
 
 def read_action(task: str, options: Mapping[str, Any]) -> tuple[Action, list[Problem]]:
@@ -55,6 +57,17 @@ def action_of(task: str, **options: Any) -> Action:
     if problems:
         raise DispatchError(problems)
     return action
+
+
+def again(thread: Thread, changes: Mapping[str, Any]) -> tuple[Action, list[Problem]]:
+    """The action of a thread once more, with `changes`, citing the facts of the old thread; and what is wrong with it.
+
+    What the old one had to wait for is not waited for again.
+    """
+    old = {name: getattr(thread.action, name) for name in Action.__struct_fields__}
+    cited = tuple(id for id in thread.action.facts_of if id != thread.id)[-MAX_CITED + 1 :]
+    options = {**old, "after": (), "facts_of": (*cited, thread.id), **changes}
+    return read_action(options.pop("task"), options)
 
 
 def _plain(name: str, value: Any) -> Any:
