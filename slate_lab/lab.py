@@ -386,6 +386,7 @@ class Lab:
             "max_concurrent": self.config.max_concurrent,
             "running": list(self._dispatcher.holding),
             "waiting": list(self._dispatcher.waiting),
+            "queue": self._dispatcher.line(),
             "threads": self.store.threads.count(),
             "episodes": self.store.episodes.count(),
             "spent_usd": f"{spent / 10**9:.6f}",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -41,7 +42,7 @@ class BatchPlan(Struct, frozen=True, kw_only=True):
 
 def plan_batch(actions: Sequence[Action]) -> BatchPlan:
     """Names to places, places to an order; a circle, a name of two actions and claims that meet are problems."""
-    if len(actions) == 1 and not any(_is_label(word) for word in (*actions[0].after, *actions[0].context)):
+    if len(actions) == 1 and not any(_is_own(word, actions[0]) for word in (*actions[0].after, *actions[0].context)):
         return BatchPlan(actions=tuple(actions), order=(0,), labels=frozenset(), problems=((),))
     names: dict[str, list[int]] = {}
     for i, action in enumerate(actions):
@@ -98,6 +99,10 @@ def _place(word: str, names: Mapping[str, list[int]], problems: list[Problem]) -
     return _label(places[0]) if places else word
 
 
+def _is_own(word: str, action: Action) -> bool:
+    return _is_label(word) or word == action.name
+
+
 def _is_label(word: str) -> bool:
     return _PLACE.fullmatch(word) is not None
 
@@ -111,10 +116,12 @@ def _ordered(edges: Mapping[int, Sequence[int]]) -> list[int]:
     sorter = TopologicalSorter(edges)
     sorter.prepare()
     order: list[int] = []
+    ready: list[int] = []
     while sorter.is_active():
-        ready = sorted(sorter.get_ready())
-        order += ready
-        sorter.done(*ready)
+        for place in sorter.get_ready():
+            heappush(ready, place)
+        order.append(heappop(ready))
+        sorter.done(order[-1])
     return order
 
 

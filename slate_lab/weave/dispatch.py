@@ -30,6 +30,7 @@ from slate_lab.weave.perspectives import read_perspective
 from slate_lab.weave.recover import Ways
 from slate_lab.weave.run import GRACE_S, Runner
 from slate_lab.weave.schedule import Queue
+from slate_lab.weave.standing import standing
 from slate_lab.weave.tools import Tool
 from slate_lab.weave.types import limits_of, thread_types
 from slate_lab.weave.uninterrupted import Uninterrupted
@@ -234,7 +235,7 @@ class Dispatcher:
             admitted,
             clock=self._clock,
             loop=self._loop,
-            place=self._queue.position,
+            queue=self._queue,
             blocks=meters_here(),
             cancel=self._ask_cancel,
         )
@@ -261,6 +262,10 @@ class Dispatcher:
     def holding(self) -> tuple[str, ...]:
         """Ids that hold a permit."""
         return self._queue.holding
+
+    def line(self) -> dict[str, Any]:
+        """The queue as plain values: permits, who holds them, who waits where and for how long, and under which cap."""
+        return standing(self._queue, self._jobs, now_ns=self._clock())
 
     def refuse(self) -> None:
         """Close admission; what was admitted goes on."""
@@ -332,7 +337,9 @@ class Dispatcher:
         for id in job.admitted.pending:
             other = self._jobs.get(id)
             if other:
-                await asyncio.wait([asyncio.wrap_future(other.future)])
+                end = asyncio.wrap_future(other.future)
+                await asyncio.wait([end])
+                end.exception()  # noted: how it ended stands in the store
             thread = self._store.threads.get(id)
             while thread is not None and not thread.ended and not job.future.done():  # it runs in another kernel
                 await asyncio.sleep(POLL_S)
@@ -379,5 +386,6 @@ class Dispatcher:
 
 def _caps(config: LabConfig) -> Mapping[str, int]:
     """Most workers per provider; an embedded model answers one at a time unless told otherwise."""
-    local = {name: 1 for name, p in config.providers.items() if p.protocol == "local"}
-    return local | {name: p.max_concurrent for name, p in config.providers.items() if p.max_concurrent is not None}
+    caps = {name: 1 for name, p in config.providers.items() if p.protocol == "local"}
+    caps |= {name: p.max_concurrent for name, p in config.providers.items() if p.max_concurrent is not None}
+    return caps

@@ -46,6 +46,16 @@ class Handle:
         return self._job.position()
 
     @property
+    def waited_s(self) -> float:
+        """Seconds it has waited for its start."""
+        return self._job.waited_s
+
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """The threads that hold the permits now, the longest holder first."""
+        return self._job.queue.holding
+
+    @property
     def progress(self) -> Progress:
         """What it is doing now."""
         return self._job.progress()

@@ -13,6 +13,7 @@ from slate_lab.routing.policy import Grant
 from slate_lab.weave.admission import Admitted
 from slate_lab.weave.facts import FactLog
 from slate_lab.weave.meter import Meter
+from slate_lab.weave.schedule import Queue
 from slate_lab.weave.tools import Kit
 from slate_lab.weave.worker import Live
 
@@ -30,6 +31,7 @@ class Job:
         hops: how recovery went from route to route; `ran` is the route that answered the worker last.
         exhaustion: the error that proved the last exhaustion of a route.
         compressor: the model of the list of compressors that wrote the episode.
+        queue: the line it stands in.
     """
 
     def __init__(
@@ -39,7 +41,7 @@ class Job:
         *,
         clock: Callable[[], int],
         loop: asyncio.AbstractEventLoop,
-        place: Callable[[str], int | None],
+        queue: Queue,
         blocks: tuple[Meter, ...] = (),
         cancel: Callable[[Job, bool], None],
     ) -> None:
@@ -65,7 +67,7 @@ class Job:
         self.started_ns: int | None = None
         self.ended_ns: int | None = None
         self._abandoned: asyncio.Future[None] | None = None
-        self.loop, self._place, self._cancel = loop, place, cancel
+        self.loop, self.queue, self._cancel = loop, queue, cancel
 
     def begin(self, facts: FactLog, meter: Meter) -> None:
         """It has its permit and starts now."""
@@ -101,7 +103,13 @@ class Job:
 
     def position(self) -> int | None:
         """Place in the queue while it waits."""
-        return self._place(self.id) if self.state == "queued" else None
+        return self.queue.position(self.id) if self.state == "queued" else None
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds from its admission to its start; to its end or until now, if it has not started."""
+        until = self.started_ns or self.ended_ns or self.clock()
+        return (until - self.thread.created_ns) / NANO
 
     def request_cancel(self, *, compress: bool) -> None:
         """Ask for the end, from any thread."""
