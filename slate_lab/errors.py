@@ -6,6 +6,7 @@
     ├── LimitExceeded    a declared limit was reached: kind, used, limit
     ├── ModelError       a provider or the embedded model failed: kind, HTTP status, time to come back
     ├── SlateError       a slate refused a write or a read: a code
+    │   └── SlateWriteRefused  a gated write was refused: the result object
     ├── SlotFailed       a hard slot failed
     └── StoreError       the store cannot be opened, read or written
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 __all__ = [
     "ConfigError",
@@ -29,6 +30,7 @@ __all__ = [
     "Place",
     "Problem",
     "SlateError",
+    "SlateWriteRefused",
     "SlotFailed",
     "StoreError",
 ]
@@ -161,6 +163,14 @@ class ModelError(LabError):
 
 class SlateError(LabError):
     """A slate refused a read or a write; `code` says why."""
+
+
+class SlateWriteRefused(SlateError):
+    """A gated write was refused; `result` is the same object the soft form returns."""
+
+    def __init__(self, result: Any) -> None:
+        super().__init__(result.message, code=result.code)
+        self.result = result
 
 
 class SlotFailed(LabError):

@@ -23,6 +23,9 @@ from slate_lab.records import Action, Call, Episode, Event, Fact, Thread, near, 
 from slate_lab.routing.listing import model_rows
 from slate_lab.routing.policy import Grant, Policy
 from slate_lab.routing.shelf import Shelf
+from slate_lab.slates import Hit, Slates, TargetLike, WriteResult
+from slate_lab.slates.read import Order
+from slate_lab.slates.write import Mode
 from slate_lab.store import Store
 from slate_lab.weave.admission import room_of
 from slate_lab.weave.brief import random_fence, seeded_fence
@@ -68,7 +71,8 @@ class Lab:
         self.starting: tuple[str, float | None] = ("", None)
         self._env, self._clock = env, clock
         self._cassette = Cassette.open_for(config.replay, root)
-        self.warnings = (*notes, *(self._cassette.warnings if self._cassette else ()))
+        self.slates = Slates(config.slates, store.blocks, clock=clock, keep_days=config.ledger.keep_days)
+        self.warnings = (*notes, *self.slates.notes, *(self._cassette.warnings if self._cassette else ()))
         workspace = Workspace.of_project(root, config.workspace)
         self._shelf = Shelf(
             self.policy,
@@ -370,6 +374,49 @@ class Lab:
     def events(self, thread: str | None = None) -> list[Event]:
         """What else happened, oldest first."""
         return self.store.events.list(thread)
+
+    # memory
+
+    def write(
+        self,
+        target: TargetLike,
+        content: str,
+        *,
+        mode: Mode = "append",
+        key: str | None = None,
+        tags: Mapping[str, Any] | None = None,
+        gated: bool = False,
+    ) -> WriteResult:
+        """Write to a file of a slate, `Title/folder/file.md`; see `Slates.write`.
+
+        Raises:
+            SlateWriteRefused: refused, and `gated`; else a refusal is the code of the result.
+        """
+        return self.slates.write(target, content, mode=mode, key=key, tags=tags, gated=gated)
+
+    def read(
+        self,
+        target: TargetLike,
+        *,
+        max_tokens: int | None = None,
+        order: Order = "oldest",
+        where: Mapping[str, Any] | None = None,
+        fallback: str | None = None,
+    ) -> str:
+        """The text of a file or folder of a slate; in an LRU folder, exactly what is returned is touched.
+
+        Raises:
+            SlateError: no such slate, folder or tag; no such file and no fallback.
+        """
+        return self.slates.read(target, max_tokens=max_tokens, order=order, where=where, fallback=fallback).text
+
+    def peek(self, target: TargetLike) -> str:
+        """The whole text of a file or folder of a slate; touches nothing."""
+        return self.slates.peek(target).text
+
+    def search(self, text: str, *, slate: str | None = None, folder: str | None = None, limit: int = 20) -> list[Hit]:
+        """Live blocks of slates that hold every word of `text`, best first; touches nothing."""
+        return self.slates.search(text, slate=slate, folder=folder, limit=limit)
 
     def models(self) -> list[dict[str, Any]]:
         """One row per permitted route: ratings, route, whether its key is there (never the key), price, guidance."""

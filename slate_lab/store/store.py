@@ -18,6 +18,7 @@ import msgspec
 
 from slate_lab.errors import StoreError
 from slate_lab.records import Episode, Fact, Thread
+from slate_lab.store.blocks import Blocks
 from slate_lab.store.calls import Calls
 from slate_lab.store.database import MEMORY, Database, Durability
 from slate_lab.store.episodes import Episodes
@@ -69,6 +70,7 @@ class Store:
                 self.threads = Threads(database, self.episodes, session=self.sessions.number, clock=clock)
                 self.calls = Calls(database, session=self.sessions.number)
                 self.events = Events(database, clock=clock)
+                self.blocks = Blocks(database, clock=clock)
                 self.turns = Turns(database, clock=clock)
                 self.preferences = Preferences(database, session=self.sessions.number)
                 self.reserves = Reserves(database, self.sessions, clock=clock)
@@ -146,7 +148,7 @@ class Store:
                 self.episodes.get(episode)
             except StoreError as error:
                 problems.append(error.message)
-        return problems
+        return problems + self.blocks.verify()
 
     def close(self) -> None:
         """End the session and close the file; threads left unfinished become `failed: interrupted`. Twice is once."""

@@ -1,0 +1,334 @@
+"""Slates: the declared memory of a project, one object for every reader and writer.
+
+In: declarations and a `Keep`. Out: writes through one choke point, reads, search, and the ledger's answer to what was
+lost. Called by the lab, the workers' slate tools, slots and magics; from any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from slate_lab import tokens
+from slate_lab.config import SlateSpec
+from slate_lab.errors import LabError, SlateError, SlateWriteRefused
+from slate_lab.slates.keep import Keep
+from slate_lab.slates.read import Order, choose, match_of, matching, render
+from slate_lab.slates.results import Hit, Lost, Reading, SlateFolder, Stored, WriteResult
+from slate_lab.slates.spec import Folder, fold
+from slate_lab.slates.target import Target, TargetLike, find, read_target
+from slate_lab.slates.write import MODES, Mode, Writer, refuse
+
+__all__ = ["Slates"]
+
+_DAY_NS = 86_400 * 10**9
+
+
+class Slates:
+    """Declared memory, opened.
+
+    Args:
+        specs: the declarations.
+        keep: who keeps the blocks.
+        count: tokens of a text.
+        encoding: the name of what `count` counts with; blocks another encoding counted are counted anew.
+        keep_days: days after which the texts of what left are cleared; None keeps them.
+        clock: nanoseconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[SlateSpec],
+        keep: Keep,
+        *,
+        clock: Callable[[], int],
+        count: Callable[[str], int] = tokens.count,
+        encoding: str = tokens.ENCODING,
+        keep_days: int | None = None,
+    ) -> None:
+        self._keep = keep
+        self._writer = Writer(keep, count=count, encoding=encoding)
+        with keep.transaction():
+            folders = keep.enter(fold(specs))
+            self._folders = {(folder.slate, folder.name): folder for folder in folders}
+            self.recounted = keep.recount(encoding, count)
+            for folder in folders:
+                for file in folder.files.values():
+                    if not keep.seeded(folder.n, file.name):
+                        self._writer.seed(folder, file.name, file.seeds, items=file.items)
+            if keep_days is not None:
+                keep.forget(clock() - keep_days * _DAY_NS)
+
+    # what is declared
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know: folders over their limit, folders the configuration no longer declares."""
+        said = [f"{self.recounted} blocks were counted anew: the encoding has changed"] if self.recounted else []
+        for row in self.rows():
+            path = f"{row.slate}/{row.folder}"
+            if row.orphaned:
+                said.append(f"{path} is no longer declared: its {row.blocks} blocks are kept and can be read")
+            elif row.over_limit:
+                said.append(
+                    f"{path} holds {row.total} tokens, over its limit of {row.limit}: the next write enforces it"
+                )
+        return tuple(said)
+
+    def rows(self) -> list[SlateFolder]:
+        """Where every folder stands, also those no longer declared. Touches nothing."""
+        return self._keep.folders()
+
+    def paths(self) -> list[str]:
+        """Every target there is, as text: folders and their files. For completion; touches nothing."""
+        found = []
+        for folder in self._folders.values():
+            found.append(folder.path)
+            found += [f"{folder.path}/{name}" for _, name, _ in self._keep.files(folder.n)]
+        return found
+
+    def target(self, value: TargetLike) -> Target:
+        """The target that `value` names, its folder found.
+
+        Raises:
+            SlateError: there is no such slate or folder; the near names are listed.
+        """
+        target = read_target(value, self._folders)
+        folder = find(target, self._folders)
+        folder.read_tags(target.file, target.where)
+        return target
+
+    # writing
+
+    def write(
+        self,
+        target: TargetLike,
+        content: str,
+        *,
+        mode: Mode = "append",
+        key: str | None = None,
+        tags: Mapping[str, Any] | None = None,
+        gated: bool = False,
+        cause: str = "api",
+    ) -> WriteResult:
+        """Write `content` to a file, made if it is not there.
+
+        Args:
+            target: `Title/folder/file.md`, a mapping, or a `Target`.
+            content: a text; for `mergeByKey` a JSON array of objects, or one object.
+            mode: `append` adds one block, `replace` puts one in place of the file's, `mergeByKey` one per object.
+            key: the field that `mergeByKey` compares.
+            tags: values of declared metatags, for the blocks of this write.
+            gated: raise when refused. Without it a refusal is only the result's code: nothing is raised.
+            cause: who writes: a thread's id, `slot:name`, `magic`, `api`.
+
+        Raises:
+            SlateWriteRefused: refused, and `gated`.
+        """
+        try:
+            result = self._write(target, content, mode=mode, key=key, tags=tags, cause=cause)
+        except LabError as error:
+            result = self._refused(target, content, error, cause)
+        if gated and not result.ok:
+            raise SlateWriteRefused(result)
+        return result
+
+    def _write(
+        self,
+        target: TargetLike,
+        content: str,
+        *,
+        mode: Mode,
+        key: str | None,
+        tags: Mapping[str, Any] | None,
+        cause: str,
+    ) -> WriteResult:
+        where = read_target(target, self._folders)
+        folder = find(where, self._folders)
+        if folder.orphaned:
+            raise SlateError(f"{folder.path} is no longer declared: it can only be read", code="orphaned")
+        if not folder.writable:
+            raise SlateError(f"{folder.path} can be read but not written (access: read)", code="access_denied")
+        if where.file is None:
+            raise SlateError(f"{where} names no file: write to {where}/NAME.md", code="bad_target")
+        if mode not in MODES:
+            raise SlateError(f"there is no mode {mode!r}: {', '.join(MODES)}", code="bad_mode")
+        if not isinstance(content, str) or tokens.clean(content) != content:
+            raise SlateError("the content is no valid text: pass it through slate_lab.tokens.clean", code="bad_text")
+        given = folder.read_tags(where.file, tags)
+        return self._writer.write(
+            folder, where.file, content, mode=mode, key=key, tags=given if tags is not None else None, cause=cause
+        )
+
+    def _refused(self, target: TargetLike, content: Any, error: LabError, cause: str) -> WriteResult:
+        """The result of a write that could not be done, noted in the ledger where that can still be written."""
+        path, folder = _shown(target), None
+        try:
+            found = read_target(target, self._folders)
+            path, folder = str(found), self._folders.get((found.slate, found.folder))
+        except SlateError:
+            pass  # the target itself is what is wrong: `path` is as it was given
+        total = None
+        text = tokens.clean(content) if isinstance(content, str) else ""
+        said = text if folder else f"{path}\n{text}"
+        if isinstance(error, SlateError):
+            with self._keep.transaction():
+                refuse(self._keep, folder, error.code, file=None, tokens=None, text=said, cause=cause)
+                total = self._keep.spot(folder.n, "").total if folder else None
+        return WriteResult(
+            ok=error.code == "noop",
+            code=error.code,
+            message=error.message,
+            target=path,
+            before=total,
+            after=total,
+            limit=folder.limit if folder else None,
+        )
+
+    # reading
+
+    def read(
+        self,
+        target: TargetLike,
+        *,
+        max_tokens: int | None = None,
+        order: Order = "oldest",
+        where: Mapping[str, Any] | None = None,
+        fallback: str | None = None,
+        cause: str = "api",
+    ) -> Reading:
+        """The blocks of a file, or of every file of a folder. In an LRU folder, exactly what is returned is touched.
+
+        Args:
+            max_tokens: stop before the block that would exceed it.
+            order: which blocks come first.
+            where: only blocks with these tags.
+            fallback: the text if there is no such file.
+
+        Raises:
+            SlateError: no such slate, folder or tag; no such file and no fallback (`not_found`).
+        """
+        return self._read(target, max_tokens, order, where, fallback, touch=cause)
+
+    def peek(
+        self,
+        target: TargetLike,
+        *,
+        max_tokens: int | None = None,
+        order: Order = "oldest",
+        where: Mapping[str, Any] | None = None,
+        fallback: str | None = None,
+    ) -> Reading:
+        """`read` that touches nothing and leaves no row: for people who look."""
+        return self._read(target, max_tokens, order, where, fallback, touch=None)
+
+    def render(self, target: TargetLike) -> str:
+        """A file or a folder as it would be read, whole; touches nothing."""
+        return self.peek(target).text
+
+    def blocks(self, target: TargetLike) -> list[Stored]:
+        """The live blocks of a file or folder, with their texts; touches nothing."""
+        found = self.target(target)
+        return self._stored(find(found, self._folders), found.file, missing="")[0]
+
+    def search(self, text: str, *, slate: str | None = None, folder: str | None = None, limit: int = 20) -> list[Hit]:
+        """Live blocks that hold every word of `text`, best first; `wor*` is the beginning of a word. Touches nothing.
+
+        Raises:
+            SlateError: no such slate or folder, or `text` has no word (`bad_query`).
+        """
+        within = self._within(slate, folder)
+        query = match_of(text)
+        if not query:
+            raise SlateError("there is no word to search for", code="bad_query")
+        return self._keep.search(query, [f.n for f in within], limit)
+
+    def evicted(self, target: TargetLike | None = None, *, limit: int | None = None) -> list[Lost]:
+        """What left, the newest first: evicted or replaced, when, because of which write, and what it said.
+
+        Args:
+            target: a folder or a file; None is everything.
+        """
+        if target is None:
+            return self._keep.lost([f.n for f in self._folders.values()], None, limit)
+        found = self.target(target)
+        return self._keep.lost([find(found, self._folders).n], found.file, limit)
+
+    def _read(
+        self,
+        value: TargetLike,
+        max_tokens: int | None,
+        order: Order,
+        where: Mapping[str, Any] | None,
+        fallback: str | None,
+        *,
+        touch: str | None,
+    ) -> Reading:
+        target = read_target(value, self._folders)
+        folder = find(target, self._folders)
+        tags = folder.read_tags(target.file, {**target.where, **(where or {})})
+        if order not in ("oldest", "newest"):
+            raise SlateError(f"there is no order {order!r}: oldest or newest", code="bad_order")
+        if touch is None or folder.policy != "LRU":
+            return self._reading(target, folder, max_tokens, order, tags, fallback)[0]
+        with self._keep.transaction():
+            reading, kept = self._reading(target, folder, max_tokens, order, tags, fallback)
+            if kept:
+                seq = self._keep.note(
+                    "read",
+                    folder.n,
+                    file=kept[0].file if target.file else None,
+                    tokens=reading.tokens,
+                    policy="LRU",
+                    cause=touch,
+                    text=",".join(str(block.id) for block in kept),
+                )
+                self._keep.touch(kept, seq)
+        return reading
+
+    def _reading(
+        self,
+        target: Target,
+        folder: Folder,
+        max_tokens: int | None,
+        order: Order,
+        tags: Mapping[str, Any],
+        fallback: str | None,
+    ) -> tuple[Reading, list[Stored]]:
+        blocks, kinds = self._stored(folder, target.file, missing=fallback)
+        if kinds is None:
+            return Reading(target=str(target), text=fallback or "", missing=True), []
+        kept, omitted = choose(matching(blocks, tags), max_tokens=max_tokens, order=order)
+        reading = Reading(
+            target=str(target),
+            text=render(kept, kinds=kinds, titled=target.file is None),
+            blocks=tuple(block.id for block in kept),
+            tokens=sum(block.tokens for block in kept),
+            omitted=omitted,
+        )
+        return reading, kept
+
+    def _stored(
+        self, folder: Folder, file: str | None, *, missing: str | None
+    ) -> tuple[list[Stored], dict[int, str] | None]:
+        """Blocks and kinds of the files of a folder, or of one; None as kinds if that one is missing."""
+        files = self._keep.files(folder.n)
+        if file is not None:
+            files = [found for found in files if found[1] == file]
+        if file is not None and not files:
+            if missing is None:
+                raise SlateError(f"there is no file {file!r} in {folder.path}", code="not_found")
+            return [], None
+        return [block for n, _, _ in files for block in self._keep.stored(n)], {n: kind for n, _, kind in files}
+
+    def _within(self, slate: str | None, folder: str | None) -> list[Folder]:
+        if slate is not None and folder is not None:
+            return [find(read_target({"slate": slate, "folder": folder}, self._folders), self._folders)]
+        found = [f for f in self._folders.values() if slate in (None, f.slate) and folder in (None, f.name)]
+        if not found and (slate or folder):
+            find(Target(slate or "", folder or ""), self._folders)
+        return found
+
+
+def _shown(target: Any) -> str:
+    return tokens.clean(str(target))[:200]

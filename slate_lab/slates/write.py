@@ -1,0 +1,245 @@
+"""The one choke point of every write: plan, then one transaction of blocks, evictions, ledger rows and counters.
+
+In: a folder, a file, content that was checked, and the mode. Out: a `WriteResult`; a refused write has changed nothing
+but the ledger, which says so. Called by `Slates.write` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from slate_lab.errors import SlateError
+from slate_lab.slates.eviction import plan_eviction
+from slate_lab.slates.keep import Keep, Leaver, Spot
+from slate_lab.slates.merge import items_of, plan_merge
+from slate_lab.slates.results import PREVIEW, Evicted, Stored, WriteResult
+from slate_lab.slates.spec import Folder
+
+__all__ = ["MODES", "Mode", "Writer"]
+
+Mode = Literal["append", "replace", "mergeByKey"]
+MODES: tuple[Mode, ...] = ("append", "replace", "mergeByKey")
+
+
+class _Add(Struct, frozen=True):
+    """A block that comes: its text and size, its place if it takes that of another, its tags as JSON."""
+
+    text: str
+    tokens: int
+    tags: str | None
+    pos: int | None = None
+
+
+class _Change(Struct, frozen=True):
+    """What a write wants: blocks that leave, blocks that come, what the file holds afterwards."""
+
+    leaves: tuple[Stored, ...]
+    adds: tuple[_Add, ...]
+    kind: str
+
+
+class Writer:
+    """Writes through one `Keep`; sizes are counted with `count`, whose name is `encoding`."""
+
+    def __init__(self, keep: Keep, *, count: Callable[[str], int], encoding: str) -> None:
+        self._keep, self._count, self._encoding = keep, count, encoding
+
+    def write(
+        self,
+        folder: Folder,
+        file: str,
+        content: str,
+        *,
+        mode: Mode,
+        key: str | None,
+        tags: dict[str, Any] | None,
+        cause: str,
+    ) -> WriteResult:
+        """Write `content` to a file that may not exist yet.
+
+        Raises:
+            SlateError: the content does not fit what the file holds; nothing was changed.
+        """
+        if not content and mode == "append":
+            raise SlateError("there was nothing to write", code="noop")
+        items = items_of(content) if mode == "mergeByKey" else None
+        size = self._count(content) if items is None and content else 0
+        encoded = msgspec.json.encode(tags).decode() if tags else None
+        keep = self._keep
+        with keep.transaction():
+            spot = keep.spot(folder.n, file)
+            if mode == "append":
+                if spot.kind == "items":
+                    raise _holds_items(file)
+                change = _Change((), (_Add(content, size, encoded),), "text")
+            else:
+                stored = keep.stored(spot.file) if spot.file is not None else []
+                if mode == "replace":
+                    change = self._replace(spot, stored, content, size, encoded)
+                else:
+                    change = self._merge(spot, stored, items or [], key, encoded, file)
+            return self._apply(folder, file, spot, change, mode, cause)
+
+    def seed(self, folder: Folder, file: str, texts: tuple[str, ...], *, items: bool) -> None:
+        """The blocks a file begins with. They push nothing out: a folder they overfill is put right by the next write.
+
+        Called inside a transaction, once for every declared file.
+        """
+        keep = self._keep
+        spot = keep.spot(folder.n, file)
+        number = spot.file if spot.file is not None else keep.add_file(folder.n, file, "")
+        if items or texts:
+            keep.set_kind(number, "items" if items else "text")
+        total = spot.total
+        for text in texts:
+            size = self._count(text)
+            seq = keep.note("write", folder.n, file=number, tokens=size, cause="seed", text=text, policy=folder.policy)
+            keep.put(seq, folder.n, number, seq, size, self._encoding)
+            total += size
+        if texts:
+            keep.settle(folder.n, total, spot.blocks + len(texts))
+
+    def _replace(self, spot: Spot, stored: list[Stored], content: str, size: int, tags: str | None) -> _Change:
+        if not content:
+            return _Change(tuple(stored), (), "")
+        if spot.kind == "items":
+            adds = tuple(_Add(item, self._count(item), tags) for item in items_of(content))
+            return _Change(tuple(stored), adds, "items")
+        return _Change(tuple(stored), (_Add(content, size, tags),), "text")
+
+    def _merge(
+        self, spot: Spot, stored: list[Stored], items: list[str], key: str | None, tags: str | None, file: str
+    ) -> _Change:
+        if not key:
+            raise SlateError("mergeByKey needs the name of a field: key=NAME", code="missing_key")
+        if spot.kind == "text" and stored:
+            message = f"{file} holds text, which cannot be merged by key; nothing was written"
+            raise SlateError(message, code="not_json")
+        adds, leaves = [], []
+        for item, old in plan_merge(stored, items, key):
+            if old is None:
+                adds.append(_Add(item, self._count(item), tags))
+                continue
+            leaves.append(old)
+            kept = msgspec.json.encode(old.tags).decode() if old.tags and tags is None else tags
+            adds.append(_Add(item, self._count(item), kept, old.pos))
+        return _Change(tuple(leaves), tuple(adds), "items")
+
+    def _apply(self, folder: Folder, file: str, spot: Spot, change: _Change, mode: Mode, cause: str) -> WriteResult:
+        keep, adds = self._keep, change.adds
+        gone = {block.id for block in change.leaves}
+        plan = plan_eviction(
+            policy=folder.policy,
+            limit=folder.limit,
+            before=spot.total,
+            leaves=sum(block.tokens for block in change.leaves),
+            adds=[add.tokens for add in adds],
+            turns=_without(keep.turns(folder.n), gone) if gone else keep.turns(folder.n),
+        )
+        target = f"{folder.path}/{file}"
+        if plan.code is not None:
+            text = adds[0].text if adds else ""
+            size = sum(add.tokens for add in adds)
+            refuse(keep, folder, plan.code, file=spot.file, tokens=size, text=text, cause=cause)
+            return WriteResult(
+                ok=False,
+                code=plan.code,
+                message=f"{target}: {plan.message}",
+                target=target,
+                before=spot.total,
+                after=spot.total,
+                limit=folder.limit,
+            )
+        number = spot.file
+        if number is None:
+            number = keep.add_file(folder.n, file, change.kind)
+        elif spot.kind != change.kind:
+            keep.set_kind(number, change.kind)
+        by, ids = self._exchange(folder, number, change, mode, cause)
+        victims: list[Leaver] = list(plan.victims)  # type: ignore[arg-type]  # they are what `turns` gave
+        for out in victims:
+            keep.note(
+                "evict",
+                folder.n,
+                file=out.file,
+                block=out.id,
+                tokens=out.tokens,
+                policy=folder.policy,
+                cause=cause,
+                by=by,
+            )
+            keep.drop(out.file, out.pos)
+        blocks = spot.blocks + len(adds) - len(change.leaves) - len(victims)
+        keep.settle(folder.n, plan.after, blocks)
+        return WriteResult(
+            ok=True,
+            code="written" if ids or change.leaves else "noop",
+            message="",
+            target=target,
+            blocks=tuple(ids),
+            evicted=tuple(Evicted(v.id, v.name, v.tokens, v.preview, folder.policy) for v in victims),
+            before=spot.total,
+            after=plan.after,
+            limit=folder.limit,
+        )
+
+    def _exchange(self, folder: Folder, file: int, change: _Change, mode: Mode, cause: str) -> tuple[int, list[int]]:
+        """What leaves and what comes, with its rows in the ledger; returns the write's row and the blocks' ids."""
+        keep, by = self._keep, None
+        ids: list[int] = []
+        for add in change.adds:
+            seq = keep.note(
+                "write",
+                folder.n,
+                file=file,
+                block=add.pos,
+                tokens=add.tokens,
+                policy=folder.policy,
+                cause=cause,
+                by=by,
+                code=mode,
+                text=add.text,
+                tags=add.tags,
+            )
+            by = by or seq
+            ids.append(seq)
+        if by is None:  # emptied, or nothing to merge
+            by = keep.note("empty", folder.n, file=file, tokens=0, policy=folder.policy, cause=cause, code=mode)
+        for old in change.leaves:
+            keep.note("replace", folder.n, file=file, block=old.id, tokens=old.tokens, policy=mode, cause=cause, by=by)
+            keep.drop(file, old.pos)
+        for seq, add in zip(ids, change.adds, strict=True):
+            keep.put(seq, folder.n, file, add.pos or seq, add.tokens, self._encoding)
+        return by, ids
+
+
+def refuse(
+    keep: Keep, folder: Folder | None, code: str, *, file: int | None, tokens: int | None, text: str, cause: str
+) -> None:
+    """The ledger's row of a write that was not done; of its text the beginning is kept."""
+    keep.note(
+        "noop" if code == "noop" else "refuse",
+        folder.n if folder else None,
+        file=file,
+        tokens=tokens,
+        policy=folder.policy if folder else None,
+        cause=cause,
+        code=code,
+        text=text[:REFUSED_CHARS],
+    )
+
+
+REFUSED_CHARS = 50 * PREVIEW
+
+
+def _holds_items(file: str) -> SlateError:
+    message = f"{file} is merged by key: write to it with mode mergeByKey, or replace it with a JSON array of objects"
+    return SlateError(message, code="bad_mode")
+
+
+def _without(turns: Iterator[Leaver], gone: set[int]) -> Iterator[Leaver]:
+    return (turn for turn in turns if turn.id not in gone)
