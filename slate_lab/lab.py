@@ -21,6 +21,7 @@ from slate_lab.models.prices import PriceBook
 from slate_lab.models.protocol import Model
 from slate_lab.records import Action, Call, Episode, Event, Fact, Thread, near, thread_of
 from slate_lab.routing.listing import model_rows
+from slate_lab.routing.pacing import Pacer
 from slate_lab.routing.policy import Grant, Policy
 from slate_lab.routing.shelf import Shelf
 from slate_lab.slates import Hit, Slates, TargetLike, WriteResult
@@ -87,7 +88,13 @@ class Lab:
         prices = PriceBook.from_config(config)
         runner = Runner(
             store=store,
-            gate=Gate(prices, clock=clock),
+            gate=Gate(
+                prices,
+                pace=Pacer(config, clock=clock),
+                routes=config.routes,
+                most=config.max_concurrent,
+                clock=clock,
+            ),
             routes=self._shelf,
             config=config,
             workspace=workspace,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from slate_lab.config.load import Loaded, load_config, nearest_place
 from slate_lab.config.memory import FileSpec, FolderSpec, LedgerSpec, MetatagSpec, SlateSpec, TargetSpec
+from slate_lab.config.pacing import RoutePaceSpec, ThrottleSpec
 from slate_lab.config.schema import (
     EFFORTS,
     CompressorSpec,
@@ -51,6 +52,7 @@ __all__ = [
     "ProviderSpec",
     "QueueSpec",
     "ReplaySpec",
+    "RoutePaceSpec",
     "RouteSpec",
     "RuntimeSpec",
     "ScopesSpec",
@@ -59,6 +61,7 @@ __all__ = [
     "SpendSpec",
     "TargetSpec",
     "ThreadTypeSpec",
+    "ThrottleSpec",
     "ToolsSpec",
     "Trust",
     "WorkerSpec",

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from slate_lab.config.memory import LedgerSpec, SlateSpec, TargetSpec
+from slate_lab.config.pacing import RoutePaceSpec, ThrottleSpec
 from slate_lab.config.spec import Spec
 from slate_lab.config.surface import RuntimeSpec, SlotsOf, SlotsSpec
 from slate_lab.config.tools import ToolsSpec
@@ -98,6 +99,7 @@ class ProviderSpec(Spec):
         max_retries: exchanges after the first.
         max_wait_s: the longest single wait between them.
         max_concurrent: workers at once on this provider; None is the lab's own cap (1 for `local`).
+        request_throttle: whether the lab's `requestThrottle` holds here; None: where the protocol is `responses`.
         models: what its models can do, by exact model id.
         weights: local only: a catalog name, a path, or an address of a GGUF file.
         context_tokens: local only: the window the embedded server opens.
@@ -113,6 +115,7 @@ class ProviderSpec(Spec):
     max_retries: Retries = 3
     max_wait_s: Seconds = Field(default=60.0, alias="maxWaitSeconds")
     max_concurrent: Whole | None = None
+    request_throttle: Flag | None = None
     models: dict[Text, RouteSpec] = Field(default_factory=dict)
     weights: Text | None = None
     context_tokens: Whole = 8192
@@ -225,6 +228,8 @@ class LabConfig(Spec):
     queue: QueueSpec = QueueSpec()
     limits: ScopesSpec = ScopesSpec()
     providers: dict[Name, ProviderSpec] = Field(default_factory=dict)
+    request_throttle: ThrottleSpec = ThrottleSpec()
+    routes: dict[Text, RoutePaceSpec] = Field(default_factory=dict)
     models: ModelsSpec = ModelsSpec()
     slates: list[SlateSpec] = Field(default_factory=list)
     ledger: LedgerSpec = LedgerSpec()

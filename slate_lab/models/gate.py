@@ -1,8 +1,9 @@
 """The gate: every request to a model passes here, once for all models.
 
 In: a model, the route it stands for, a request. Out: its reply; and, in the caller's `trail`, one `Attempt` for every
-exchange that was begun, also when it failed or was cancelled. The gate holds the cap of exchanges per route, the
-deadline of the request, and the retries (`retry.py` decides, the gate waits). Called by the worker and the compressor.
+exchange that was begun, also when it failed or was cancelled. The gate keeps the pace of a route (`routing.pacing`),
+its places (`places.py`), the deadline of the request, and the retries (`retry.py` decides, the gate waits). Called by
+the worker and the compressor.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ import asyncio
 import random as _random
 import time
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Any, Protocol
 
 from slate_lab import tokens
+from slate_lab.config import RoutePaceSpec
 from slate_lab.errors import LabError, ModelError
 from slate_lab.models.border import plain_reply
 from slate_lab.models.estimate import count_request
 from slate_lab.models.faults import Fault, is_transient
+from slate_lab.models.places import BUSY, Places
 from slate_lab.models.plain import plain_label, plain_payload, plain_text
 from slate_lab.models.prices import PriceBook
 from slate_lab.models.protocol import Delta, Model
@@ -28,14 +31,36 @@ from slate_lab.models.retry import RetrySpec, Stop, plan_retry
 from slate_lab.models.usage import plain_usage
 from slate_lab.records import Attempt, Cost, Reply, Request, Route, Usage
 
-__all__ = ["Gate"]
+__all__ = ["Gate", "Pace", "Tell"]
+
+Tell = Callable[[str], None]
+"""Told, in a few words, what a request waits for."""
+
+
+def _silent(text: str) -> None:
+    """Tells nobody."""
+
+
+class Pace(Protocol):
+    """Holds requests to a route back until it has room."""
+
+    async def admit(self, route: Route, *, tell: Tell) -> int | None:
+        """Return when a request may be sent, with its place in the count; None if the route is not paced."""
+        ...
+
+    def forget(self, route: Route, place: int) -> None:
+        """The request never went out: it does not count."""
+        ...
 
 
 class Gate:
-    """Asks models, with retries, deadline, cap and cost.
+    """Asks models, with pace, places, retries, deadline and cost.
 
     Args:
         prices: the price book.
+        pace: holds requests back; None paces nothing.
+        routes: places by exact route (`openai/gpt-6-luna`), where they are set.
+        most: places of a route that learns its own number without a cap.
         clock: nanoseconds since the epoch, for the rows.
         sleep: waits seconds.
         random: a number in 0..1, for the jitter.
@@ -45,6 +70,9 @@ class Gate:
         self,
         prices: PriceBook | None = None,
         *,
+        pace: Pace | None = None,
+        routes: Mapping[str, RoutePaceSpec] | None = None,
+        most: int = 8,
         clock: Callable[[], int] = time.time_ns,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Callable[[], float] = _random.random,
@@ -53,7 +81,8 @@ class Gate:
         self._clock = clock
         self._sleep = sleep
         self._random = random
-        self._caps: dict[Route, asyncio.Semaphore] = {}
+        self._pace, self._routes, self._most = pace, dict(routes or {}), most
+        self._places: dict[Route, Places] = {}
 
     async def ask(
         self,
@@ -63,6 +92,7 @@ class Gate:
         *,
         trail: list[Attempt],
         on_delta: Delta | None = None,
+        on_wait: Tell = _silent,
         retry: RetrySpec | None = None,
     ) -> Reply:
         """The reply of `model`.
@@ -73,6 +103,7 @@ class Gate:
             request: what is asked; `deadline_s` holds for all exchanges and waits together.
             trail: gets one `Attempt` for every exchange, in order.
             on_delta: given each piece of visible text as it arrives.
+            on_wait: told why it waits when it begins to, and an empty text when the wait is over.
             retry: the rules of the route; None takes the model's own (its `retry`), else the defaults.
 
         Raises:
@@ -83,16 +114,20 @@ class Gate:
         """
         spec = retry or getattr(model, "retry", None) or RetrySpec()
         deadline = None if request.deadline_s is None else self._clock() + int(request.deadline_s * 1e9)
-        wait = 0.0
-        n = 0
+        wait, n = 0.0, 0
         while True:
             n += 1
             asked = self._clock()
-            async with self._place(route, spec, request, self._left(deadline)):
+            paced = await self._paced(route, request, deadline, on_wait) if n == 1 else None
+            async with self._place(route, spec, request, self._left(deadline), on_wait) as place:
                 begun = self._clock()
-                exchange = _Exchange(n, begun, wait + (begun - asked) / 1e9, self._clock, on_delta)
+                held_s = (begun - asked) / 1e9
+                exchange = _Exchange(n, begun, wait + held_s, held_s, self._clock, on_delta)
                 try:
-                    return await self._once(model, route, request, exchange, self._left(deadline))
+                    reply = await self._once(model, route, request, exchange, self._left(deadline))
+                    if reply.recorded and paced is not None and self._pace:
+                        self._pace.forget(route, paced)
+                    return reply
                 except ModelError as error:
                     plan = plan_retry(
                         error,
@@ -104,11 +139,34 @@ class Gate:
                         left_s=self._left(deadline),
                     )
                 finally:
+                    place(exchange)
                     trail.append(self._row(exchange, route, request))
             if isinstance(plan, Stop):
                 raise plan.error
             wait = plan.seconds
+            on_wait(f"waiting {wait:.0f} s to ask {route} again")
             await self._sleep(wait)
+            on_wait("")
+
+    async def _paced(self, route: Route, request: Request, deadline: int | None, on_wait: Tell) -> int | None:
+        """Wait until the pace of the route lets the request through, no longer than the deadline."""
+        if self._pace is None:
+            return None
+        told: list[str] = []
+
+        def tell(text: str) -> None:
+            told.append(text)
+            on_wait(text)
+
+        try:
+            async with asyncio.timeout(self._left(deadline)):
+                return await self._pace.admit(route, tell=tell)
+        except TimeoutError as error:
+            text = f"{route}: held back by requestThrottle until the deadline of {request.deadline_s:g} s; not sent"
+            raise ModelError("timeout", text) from error
+        finally:
+            if told:
+                on_wait("")
 
     async def _once(
         self, model: Model, route: Route, request: Request, exchange: _Exchange, left_s: float | None
@@ -140,25 +198,39 @@ class Gate:
 
     @asynccontextmanager
     async def _place(
-        self, route: Route, spec: RetrySpec, request: Request, left_s: float | None
-    ) -> AsyncIterator[None]:
-        """One place among the exchanges of a route, waited for no longer than the deadline."""
-        if spec.max_concurrent is None:
-            yield
+        self, route: Route, spec: RetrySpec, request: Request, left_s: float | None, on_wait: Tell
+    ) -> AsyncIterator[Callable[[_Exchange], None]]:
+        """One place among the exchanges of a route, waited for no longer than the deadline; told how it ended."""
+        places = self._places_of(route, spec)
+        if places is None:
+            yield lambda exchange: None
             return
-        cap = self._caps.setdefault(route, asyncio.Semaphore(spec.max_concurrent))
-        try:
-            async with asyncio.timeout(left_s):
-                await cap.acquire()
-        except TimeoutError as error:
-            text = (
-                f"{route}: all {spec.max_concurrent} places were taken until the deadline of {request.deadline_s:g} s"
-            )
-            raise ModelError("timeout", text) from error
-        try:
-            yield
-        finally:
-            cap.release()
+        waits = places.full
+        if waits:
+            on_wait(f"waiting for one of {places.width.places} places on {route}")
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(left_s):
+                    number = await held.enter_async_context(places.take())
+            except TimeoutError as error:
+                taken, end = places.width.places, f"{request.deadline_s:g}"
+                text = f"{route}: all {taken} places were taken until the deadline of {end} s"
+                raise ModelError("timeout", text) from error
+            finally:
+                if waits:
+                    on_wait("")
+            yield lambda exchange: places.ended(number, busy=exchange.status in BUSY)
+
+    def _places_of(self, route: Route, spec: RetrySpec) -> Places | None:
+        said = self._routes.get(str(route))
+        adaptive = said is not None and said.adaptive
+        caps = [n for n in (spec.max_concurrent, said.max_concurrent if said else None) if n is not None]
+        if not caps and not adaptive:
+            return None
+        places = self._places.get(route)
+        if places is None:
+            places = self._places[route] = Places(min(caps, default=self._most), adaptive=adaptive)
+        return places
 
     def _left(self, deadline: int | None) -> float | None:
         return None if deadline is None else max(0.0, (deadline - self._clock()) / 1e9)
@@ -178,6 +250,7 @@ class Gate:
             started_ns=exchange.started_ns,
             ended_ns=self._clock(),
             waited_s=exchange.waited_s,
+            paced_s=exchange.paced_s,
             first_token_ns=(reply.first_token_ns if reply else None) or exchange.first_ns,
             usage=usage,
             cost=Cost(nusd=0, price="replay") if recorded else cost,
@@ -193,11 +266,18 @@ class _Exchange:
     """What is known of one exchange while it runs; called with each piece of text."""
 
     def __init__(
-        self, n: int, started_ns: int, waited_s: float, clock: Callable[[], int], on_delta: Delta | None
+        self,
+        n: int,
+        started_ns: int,
+        waited_s: float,
+        paced_s: float,
+        clock: Callable[[], int],
+        on_delta: Delta | None,
     ) -> None:
         self.n = n
         self.started_ns = started_ns
         self.waited_s = waited_s
+        self.paced_s = paced_s
         self.outcome = "error"
         self.error: str | None = None
         self.status: int | None = None

@@ -231,6 +231,13 @@ def _check_names(policy: Policy, report: Report) -> None:
     for path, name in named:
         if name is not None and name not in policy.models:
             report("unknown_model", _unknown(name, policy.models), path)
+    routes = [str(route) for model in policy.models.values() for route in model.routes]
+    for name in config.routes:
+        if name not in routes:
+            close = near(name, routes) or routes
+            report(
+                "unknown_route", f"no logical model permits this route; near it: {', '.join(close)}", f"routes.{name}"
+            )
 
 
 def _keyed(provider: ProviderSpec, env: Mapping[str, str]) -> bool:

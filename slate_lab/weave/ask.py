@@ -107,6 +107,16 @@ class Asker:
             self._store.threads.hop(job.id, job.hops, ran_route=str(self.grant.route))
         job.ran = self.grant
 
+    def _waits(self) -> Callable[[str], None]:
+        """Shows what the request waits for, and again what it did before."""
+        live = self._job.live
+        before = live.doing
+
+        def tell(text: str) -> None:
+            live.doing = text or before
+
+        return tell
+
     def _look(self, request: Request, candidate: Candidate) -> Grant | Held:
         return look(self._ways, candidate, request, priced=self._priced)
 
@@ -127,7 +137,9 @@ class Asker:
         reply: Reply | None = None
         try:
             rules = None if hasattr(model, "retry") else retry_of(grant.provider)
-            reply = await self._gate.ask(model, grant.route, request, trail=trail, on_delta=on_delta, retry=rules)
+            reply = await self._gate.ask(
+                model, grant.route, request, trail=trail, on_delta=on_delta, on_wait=self._waits(), retry=rules
+            )
             outcome, finish = "ok", reply.finish
             return reply
         except ModelError as e:

@@ -385,7 +385,7 @@ class Dispatcher:
 
 
 def _caps(config: LabConfig) -> Mapping[str, int]:
-    """Most workers per provider; an embedded model answers one at a time unless told otherwise."""
+    """Most workers per provider and route; an embedded model answers one at a time unless told otherwise."""
     caps = {name: 1 for name, p in config.providers.items() if p.protocol == "local"}
     caps |= {name: p.max_concurrent for name, p in config.providers.items() if p.max_concurrent is not None}
-    return caps
+    return caps | {name: r.max_concurrent for name, r in config.routes.items() if r.max_concurrent is not None}
