@@ -242,6 +242,7 @@ class LabConfig(Spec):
     replay: ReplaySpec = ReplaySpec()
     durability: Annotated[Literal["normal", "full"], _word] = "normal"
     workspace: Text = "."
+    worker_extensions: list[UnitPattern] = Field(default_factory=list)
 
 
 def json_schema() -> dict[str, Any]:

@@ -27,6 +27,7 @@ class ThreadType(Struct, frozen=True, kw_only=True):
         charter: what it is told beside the preamble.
         model: logical model it prefers over the lab's default.
         limits: limits of its actions, where the action sets none.
+        fixed: a project listed its tools: it gets none that units add.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ThreadType(Struct, frozen=True, kw_only=True):
     charter: str = ""
     model: str | None = None
     limits: Limits = Limits()
+    fixed: bool = False
 
 
 _WRITERS = (*READ_ONLY, "write", "edit", "bash", "python")
@@ -77,6 +79,7 @@ def thread_types(config: LabConfig) -> Mapping[str, ThreadType]:
             charter=charter,
             model=spec.model or base.model,
             limits=limits_of(spec.limits).over(base.limits),
+            fixed=spec.tools is not None,
         )
     return types
 
