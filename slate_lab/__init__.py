@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from slate_lab.records import Action, Episode, Fact, Limits, Progress, Thread, Usage
     from slate_lab.weave.handle import Handle
     from slate_lab.weave.limit import limit
+    from slate_lab.weave.units import Unit
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,7 @@ __all__ = [
     "Progress",
     "ScriptedModel",
     "Thread",
+    "Unit",
     "Usage",
     "__version__",
     "errors",
@@ -51,6 +53,7 @@ _HOMES = {
     "Progress": "slate_lab.records",
     "ScriptedModel": "slate_lab.models.scripted",
     "Thread": "slate_lab.records",
+    "Unit": "slate_lab.weave.units",
     "Usage": "slate_lab.records",
     "limit": "slate_lab.weave.limit",
 }

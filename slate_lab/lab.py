@@ -36,11 +36,13 @@ from slate_lab.weave.handle import Handle
 from slate_lab.weave.intake import again, read_action
 from slate_lab.weave.loop import LoopThread, refuse_on
 from slate_lab.weave.run import Runner
+from slate_lab.weave.toolbox import Toolbox
 from slate_lab.weave.tools import BUILT_IN
 from slate_lab.weave.tools.commanding import command_tools
 from slate_lab.weave.tools.sandbox import find_sandbox
 from slate_lab.weave.tools.workspace import Workspace
 from slate_lab.weave.uninterrupted import Uninterrupted
+from slate_lab.weave.units import Units
 
 if TYPE_CHECKING:
     from slate_lab.jupyter.board import CostBoard
@@ -86,6 +88,9 @@ class Lab:
         self._loop = LoopThread()
         nonce = seeded_fence if self._cassette else random_fence
         prices = PriceBook.from_config(config)
+        base = {**BUILT_IN, **command_tools(config.tools, root)}
+        self.units = Units(trust, patterns=config.worker_extensions, taken=base)
+        self._toolbox = Toolbox(base, self.units)
         runner = Runner(
             store=store,
             gate=Gate(
@@ -99,6 +104,7 @@ class Lab:
             config=config,
             workspace=workspace,
             nonce=nonce,
+            toolbox=self._toolbox,
         )
         self._dispatcher = Dispatcher(
             loop=self._loop.loop,
@@ -107,7 +113,7 @@ class Lab:
             routes=self._shelf,
             runner=runner,
             config=config,
-            tools={**BUILT_IN, **command_tools(config.tools, root)},
+            tools=self._toolbox,
             clock=clock,
             nonce=nonce,
             priced=lambda route: prices.knows(route, at_ns=clock()),
@@ -212,6 +218,7 @@ class Lab:
                 ending.callback(self._dispatcher.give_up)
                 ending.callback(self._loop.stop)
                 ending.callback(lambda: self._loop.run(self._shelf.aclose()).result())
+                ending.callback(lambda: self._loop.run(self.units.aclose()).result())
                 try:
                     self._loop.run(self._dispatcher.settled()).result()
                 except KeyboardInterrupt:
@@ -449,6 +456,7 @@ class Lab:
             "starting": self.starting[0],
             "trusted": self.trust.trusted,
             "held_back": list(self.trust.held),
+            "units": self.units.rows(),
             "warnings": list(self.warnings),
         }
 

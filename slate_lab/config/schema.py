@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from slate_lab.config.extensions import UnitPattern
 from slate_lab.config.memory import LedgerSpec, SlateSpec, TargetSpec
 from slate_lab.config.pacing import RoutePaceSpec, ThrottleSpec
 from slate_lab.config.spec import Spec

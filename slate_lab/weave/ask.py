@@ -131,7 +131,7 @@ class Asker:
         if grant is not self._first:
             request = fitted(request, grant)
             job.live.doing = f"asking {grant.logical} on {grant.route.provider}"
-        model = self._ways.model(grant)
+        model = job.own_model(grant.route.provider) or self._ways.model(grant)
         trail: list[Attempt] = []
         started, outcome, error, finish = job.clock(), "cancelled", None, None
         reply: Reply | None = None

@@ -116,7 +116,7 @@ def tools_of(
     """The tools the worker is given, by name."""
     if kind is None or grant is None:
         return {}
-    names = kind.tools
+    names = own = kind.tools if kind.fixed or not kind.tools else (*kind.tools, *grounds.added(kind))
     if action.tools is None and grant.provider.protocol == "local":
         names = tuple(n for n in names if n in READ_ONLY)  # small models over-call: writing is asked for by name
     if action.tools is not None:
@@ -125,7 +125,7 @@ def tools_of(
             close = near(unknown[0], grounds.tools)
             hint = f"did you mean {close[0]}?" if close else f"the tools are {', '.join(grounds.tools)}"
             problems.append(Problem("unknown_tool", f"there is no tool {unknown[0]!r}: {hint}"))
-        barred = [n for n in action.tools if n in grounds.tools and n not in kind.tools]
+        barred = [n for n in action.tools if n in grounds.tools and n not in own]
         if barred:
             problems.append(Problem("tool_not_allowed", f"the type {kind.name} has no {', '.join(barred)}"))
         names = tuple(dict.fromkeys(action.tools))

@@ -31,8 +31,8 @@ from slate_lab.weave.recover import Ways
 from slate_lab.weave.run import GRACE_S, Runner
 from slate_lab.weave.schedule import Queue
 from slate_lab.weave.standing import standing
-from slate_lab.weave.tools import Tool
-from slate_lab.weave.types import limits_of, thread_types
+from slate_lab.weave.toolbox import Toolbox
+from slate_lab.weave.types import ThreadType, limits_of, thread_types
 from slate_lab.weave.uninterrupted import Uninterrupted
 
 __all__ = ["Dispatcher"]
@@ -64,7 +64,7 @@ class Dispatcher:
         routes: Ways,
         runner: Runner,
         config: LabConfig,
-        tools: Mapping[str, Tool],
+        tools: Toolbox,
         clock: Callable[[], int],
         nonce: Callable[[str], str],
         priced: Callable[[Route], bool],
@@ -95,6 +95,10 @@ class Dispatcher:
     def capped(self) -> bool:
         """Whether the session, the day, the project or the block of the caller has a cap in dollars."""
         return self._capped or any(meter.limits.usd is not None for meter in meters_here())
+
+    def added(self, kind: ThreadType) -> tuple[str, ...]:
+        """Tools that a type gets beside its own."""
+        return self.tools.added(kind)
 
     def review(self, perspective: str) -> str | None:
         """The project's text of a review perspective."""

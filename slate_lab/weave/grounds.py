@@ -31,6 +31,10 @@ class Grounds(Protocol):
         """All tools by name."""
         ...
 
+    def added(self, kind: ThreadType) -> tuple[str, ...]:
+        """Names of tools that a type gets beside its own."""
+        ...
+
     @property
     def limits(self) -> Limits:
         """Limits of every action that sets none itself."""

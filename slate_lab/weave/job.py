@@ -7,6 +7,7 @@ import concurrent.futures
 from collections.abc import Callable
 from typing import Any
 
+from slate_lab.models.protocol import Model
 from slate_lab.records import CallKind, Episode, Hop, Progress, Thread, ThreadState, Usage
 from slate_lab.records.call import NANO
 from slate_lab.routing.policy import Grant
@@ -15,6 +16,7 @@ from slate_lab.weave.facts import FactLog
 from slate_lab.weave.meter import Meter
 from slate_lab.weave.schedule import Queue
 from slate_lab.weave.tools import Kit
+from slate_lab.weave.units import Crew
 from slate_lab.weave.worker import Live
 
 __all__ = ["Job"]
@@ -54,6 +56,8 @@ class Job:
         self.meter: Meter | None = None
         self.facts: FactLog | None = None
         self.kit: Kit | None = None
+        self.crew: Crew | None = None
+        self.own_model: Callable[[str], Model | None] = lambda provider: None
         self.phase: asyncio.Task[Any] | None = None
         self.cancelled = self.timed_out = False
         self.compress = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
@@ -31,7 +31,8 @@ from slate_lab.weave.meter import Meter
 from slate_lab.weave.outcome import Settlement, plan_settlement, plan_unstored
 from slate_lab.weave.recover import Ways, compressors, remember
 from slate_lab.weave.stuck import Circles
-from slate_lab.weave.tools import Kit, Tool
+from slate_lab.weave.toolbox import Toolbox
+from slate_lab.weave.tools import Kit
 from slate_lab.weave.tools.workspace import Workspace
 from slate_lab.weave.worker import Outcome, Worker
 
@@ -46,9 +47,6 @@ RESULT_CHARS = 8_000
 
 T = TypeVar("T")
 
-MoreTools = Callable[[Kit], Awaitable[Mapping[str, Tool]]]
-"""Starts the units of one worker and gives the tools they bring."""
-
 
 class Runner:
     """Carries jobs on the lab's loop.
@@ -56,7 +54,7 @@ class Runner:
     Args:
         store, gate, routes, config, workspace: what the lab wired.
         nonce: a fence word for a source.
-        more_tools: starts what else a worker is given; its `LabError` fails the action before it begins.
+        toolbox: starts the units of a worker; what fails there fails the action before it begins.
     """
 
     def __init__(
@@ -68,11 +66,11 @@ class Runner:
         config: LabConfig,
         workspace: Workspace,
         nonce: Callable[[str], str],
-        more_tools: MoreTools | None = None,
+        toolbox: Toolbox,
     ) -> None:
         self._store, self._gate, self._routes = store, gate, routes
         self._config, self._workspace, self._nonce = config, workspace, nonce
-        self._more_tools = more_tools
+        self._toolbox = toolbox
 
     async def run(self, job: Job) -> None:
         """Carry `job` to its terminal record; raises nothing."""
@@ -96,6 +94,7 @@ class Runner:
                 self._store.threads.brief(job.id, job.admitted.brief.parts)
         kept = self._config.worker.facts
         log = FactLog(job.id, self._store.facts, job.clock, fact_chars=kept.characters, total_chars=kept.total)
+        job.own_model = partial(self._toolbox.model, job)
         job.begin(log, Meter(job.admitted.limits, job.clock, blocks=job.blocks))
         seconds = job.used.seconds_left
         try:
@@ -158,8 +157,8 @@ class Runner:
             note=partial(self._note, job),
             max_chars=min(RESULT_CHARS, window) if window else RESULT_CHARS,
         )
-        tools = {**admitted.tools, **(await self._more_tools(job.kit) if self._more_tools else {})}
-        job.kit.tools = tools
+        job.crew = self._toolbox.crew(job.kit, admitted)
+        await job.crew.start()
         spec = self._config.worker
         history = History(
             brief.messages,
@@ -170,7 +169,7 @@ class Runner:
         )
         return Worker(
             history,
-            tools=tools,
+            tools=job.crew.tools,
             kit=job.kit,
             ask=self._asker(job, admitted.grant),
             facts=job.found,

@@ -5,13 +5,15 @@ In: the built-in tools, the units of the project. Out: a mapping that admission 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from slate_lab.records import Action
-from slate_lab.weave.tools import Tool
+from slate_lab.models.protocol import Model
+from slate_lab.weave.admission import Admitted
+from slate_lab.weave.job import Job
+from slate_lab.weave.tools import Kit, Tool
 from slate_lab.weave.types import ThreadType
-from slate_lab.weave.units import Units
+from slate_lab.weave.units import Crew, Units
 
 __all__ = ["Toolbox", "may_use"]
 
@@ -42,17 +44,26 @@ class Toolbox(Mapping[str, Tool]):
     def __len__(self) -> int:
         return len(self._all)
 
-    def extra(self, kind: ThreadType) -> tuple[str, ...]:
+    def added(self, kind: ThreadType) -> tuple[str, ...]:
         """The tools that a type of thread gets beside its own."""
         if not kind.tools or kind.fixed:
             return ()
         reads = self._units.resolution.reads
         return tuple(n for n in self._all if n not in self._base and may_use(kind, reads=n in reads))
 
-    def late(self, action: Action, kind: ThreadType, *, local: bool) -> Callable[[str, bool], bool]:
-        """Whether an admitted action may use a tool that a unit registers only in its worker."""
-        open_to = action.tools is None and not local
-        return lambda name, reads: open_to and may_use(kind, reads=reads)
+    def crew(self, kit: Kit, admitted: Admitted) -> Crew:
+        """The units of one worker, not started yet; they end with the kit."""
+        open_to = admitted.action.tools is None and admitted.grant.provider.protocol != "local"
+
+        def late(name: str, reads: bool) -> bool:
+            return open_to and may_use(admitted.kind, reads=reads)
+
+        return self._units.crew(kit, admitted.tools, late=late)
+
+    def model(self, job: Job, provider: str) -> Model | None:
+        """The model that a unit or the lab registered for a provider: in the worker its own, outside it the lab's."""
+        own = job.crew.model(provider) if job.crew else None
+        return own or self._units.model(provider)
 
 
 def may_use(kind: ThreadType, *, reads: bool) -> bool:

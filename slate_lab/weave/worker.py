@@ -113,8 +113,12 @@ class Worker:
         self._name, self._effort, self._max_output_tokens = name, effort, max_output_tokens
         self._steer, self._circles, self._note = steer, circles, note
         kit.call = self._call_from_code
-        self._specs = tuple(t.spec for t in tools.values())
         self.final = ""
+
+    @property
+    def _specs(self) -> tuple[ToolSpec, ...]:
+        """What is offered now: a unit may add tools while the worker runs."""
+        return tuple(tool.spec for tool in self._tools.values())
 
     async def run(self) -> Outcome:
         """Converse until the model gives its final message, or something ends it."""

@@ -43,6 +43,16 @@ def test_yaml_blocks_load(text, tmp_path):
         assert lab.status()["model"] == yaml.safe_load(text)["defaultModel"]
 
 
+@pytest.mark.parametrize("code", blocks("py"))
+def test_units_load(code, tmp_path):
+    """Each module of a unit is one that workers get."""
+    (tmp_path / "units").mkdir()
+    (tmp_path / "units" / "search.py").write_text(code)
+    config = {"workerExtensions": ["search"]}
+    with sl.Lab.open(tmp_path, store=":memory:", env={}, config=config, trust=True) as lab:
+        assert [(u.name, list(u.tools)) for u in lab.units.resolution.selected] == [("search", ["look_up"])]
+
+
 def commands_table() -> str:
     """The table of commands as the README holds it."""
     rows = ["| command | what it does |", "|---|---|"]

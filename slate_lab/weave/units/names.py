@@ -35,7 +35,7 @@ def bad_names(names: Iterable[str]) -> list[str]:
 def collisions(names: Iterable[str], taken: Iterable[str]) -> list[str]:
     """The names that mean a tool of the lab, a built-in or another tool in `taken`."""
     own = {same_name(name) for name in (*DENIED, *RESERVED, *taken)}
-    return [name for name in names if same_name(name) in own]
+    return [name for name in dict.fromkeys(names) if same_name(name) in own]
 
 
 def _guard() -> Callable[[Mapping[str, T]], dict[str, T]]:

@@ -112,6 +112,8 @@ class _Trial:
 
     def consider(self, found: Found) -> None:
         """One module or package."""
+        if found.module.partition(".")[0] == "slate_lab":
+            return self._refuse(found, found.name, "it is the lab itself") if self._wants(found.name) else None
         if found.name in self._names:
             return self._refuse(found, found.name, "another unit has this name") if self._wants(found.name) else None
         self._names.add(found.name)
@@ -160,8 +162,6 @@ class _Trial:
         """Why its code is not even run."""
         if self._held and found.where.startswith("units/"):
             return self._held
-        if found.module.partition(".")[0] == "slate_lab":
-            return "it is the lab itself"
         fault = next((source.fault for source in sources if source.fault), "")
         return fault or self._colliding([name for source in sources for name in source.tools], "declares")
 
