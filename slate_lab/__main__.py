@@ -134,6 +134,22 @@ def _thread(asked: Asked) -> int:
     return 0 if episode.status == "ok" else 1
 
 
+def _retry(asked: Asked) -> int:
+    from slate_lab.verbs.follow import NoView, follow, view_of
+    from slate_lab.verbs.text import episode_text
+    from slate_lab.verbs.values import changes_of, thread_ids
+
+    (id,) = thread_ids([asked["id"]], {})[:1]
+    changes, view = changes_of(asked), NoView() if asked["quiet"] else view_of(sys.stderr)
+    lab = _opened(asked)
+    try:
+        episode: Episode = follow(lambda: lab.redispatch(id, **changes), view)
+        _write(asked, episode, lambda: episode_text(episode))
+    finally:
+        lab.close()
+    return 0 if episode.status == "ok" else 1
+
+
 def _init(asked: Asked) -> int:
     from slate_lab.verbs.run import init
 
@@ -227,6 +243,7 @@ class _FetchLine:
 
 _RUN: dict[str, Callable[[Asked], int]] = {
     "thread": _thread,
+    "retry": _retry,
     "init": _init,
     "trust": _trust,
     "check": _check,

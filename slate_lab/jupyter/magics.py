@@ -20,7 +20,7 @@ from slate_lab.verbs.parser import Asked, help_text, parse
 from slate_lab.verbs.run import init, run, schema
 from slate_lab.verbs.text import one_line
 from slate_lab.verbs.trusting import trust
-from slate_lab.verbs.values import action_of, thread_ids, variable
+from slate_lab.verbs.values import action_of, changes_of, thread_ids, variable
 from slate_lab.verbs.words import WrongUsage, split
 
 __all__ = ["SlateMagics"]
@@ -69,6 +69,8 @@ class SlateMagics(Magics):
                 return shown(schema())
             case "thread":
                 return self._thread(asked, body)
+            case "retry":
+                return self._retry(asked)
             case "wait":
                 return self._wait(asked["timeout"])
             case "graph":
@@ -84,6 +86,8 @@ class SlateMagics(Magics):
     def _said(self, name: str, result: Any) -> Any:
         if name == "cancel":
             return say(f"cancelling {', '.join(result)}" if result else "nothing to cancel: all of that has settled")
+        if name == "steer":
+            return say(f"{result} is told before its next call")
         if isinstance(result, list) and not result and name in ("threads", "episode", "facts"):
             return say({"threads": "no threads", "episode": "no episodes", "facts": "no facts"}[name])
         return shown(result)
@@ -142,6 +146,13 @@ class SlateMagics(Magics):
         if asked["background"]:
             return door.batch([action])[0]
         return follow(lambda: door.batch([action])[0], self._view(quiet=asked["quiet"]))
+
+    def _retry(self, asked: Asked) -> Any:
+        (id,) = thread_ids([asked["id"]], self.ip.user_ns)[:1]
+        changes, door = changes_of(asked), self.lab()
+        if asked["background"]:
+            return door.redispatch(id, **changes)
+        return follow(lambda: door.redispatch(id, **changes), self._view(quiet=asked["quiet"]))
 
     def _view(self, *, quiet: bool) -> View:
         if quiet:

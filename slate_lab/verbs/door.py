@@ -73,6 +73,14 @@ class Door(Protocol):
         """Dispatch the actions, in order."""
         ...
 
+    def redispatch(self, id: str, **changes: Any) -> Handle:
+        """Do a thread's action again as a new thread that cites the old one's facts."""
+        ...
+
+    def steer(self, id: str, text: str) -> None:
+        """A message for the worker of a live thread."""
+        ...
+
     def threads(self) -> Sequence[Thread]:
         """All threads, oldest first."""
         ...

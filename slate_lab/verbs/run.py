@@ -94,6 +94,14 @@ def _cancel(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[str]:
     return [one.id for one in found if one is not None]
 
 
+def _steer(asked: Asked, door: Door, names: Mapping[str, Any]) -> str:
+    """The id of the thread that was told something."""
+    (id,) = thread_ids([asked["id"]], names)[:1]
+    thread_for(door, id)
+    door.steer(id, " ".join(asked["text"]))
+    return id
+
+
 def _cost(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[dict[str, Any]]:
     return cost_rows(door.calls(), by=asked["by"] or "model")
 
@@ -175,6 +183,7 @@ _VERBS: dict[str, Callable[[Asked, Door, Mapping[str, Any]], Any]] = {
     "episode": _episode,
     "facts": _facts,
     "cancel": _cancel,
+    "steer": _steer,
     "cost": _cost,
     "budget": _budget,
     "frames": _frames,

@@ -90,6 +90,10 @@ def _thread_options() -> tuple[Option, ...]:
         Option("--tools", "only these tools, or `none`", "NAMES", kind="tool", many=True),
         Option("--limit", f"what it may use: {', '.join(LIMITS)}", "KEY=N", kind="limit", many=True),
         Option("--after", "threads that must end first", "IDS", kind="thread", many=True),
+        Option("--facts-of", "threads whose facts join the brief", "IDS", kind="thread", many=True),
+        Option("--claim", "paths it will write, like src/**; refused while another holds them", "GLOBS", many=True),
+        Option("--review", "review perspectives", "NAMES", many=True),
+        Option("--track", "the track of a change, like 1.2", "N"),
         Option("--name", "a label for people", "TEXT"),
         Option("--background", "return a handle at once", at=("magic",)),
         Option("--quiet", "no live progress"),
@@ -131,6 +135,27 @@ COMMANDS: tuple[Command, ...] = (
         "cancel",
         "stop a thread, or all of them",
         (Option("id", "thread ids, or `all`", kind="thread", needed=True, rest=True),),
+        at=("magic",),
+    ),
+    Command(
+        "retry",
+        "do a thread's action again: a new thread that is given what the old one found",
+        (
+            Option("id", "a thread that has ended, or its episode", kind="thread", needed=True),
+            Option("--model", "another logical model", "NAME", kind="model"),
+            Option("--limit", f"what it may use now: {', '.join(LIMITS)}", "KEY=N", kind="limit", many=True),
+            Option("--background", "return a handle at once", at=("magic",)),
+            Option("--quiet", "no live progress"),
+        ),
+        lists=True,
+    ),
+    Command(
+        "steer",
+        "a message that a live thread's worker sees before its next call",
+        (
+            Option("id", "the thread", kind="thread", needed=True),
+            Option("text", "what it is told", needed=True, rest=True),
+        ),
         at=("magic",),
     ),
     Command(

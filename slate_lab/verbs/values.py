@@ -13,7 +13,17 @@ from slate_lab.verbs.parser import Asked
 from slate_lab.verbs.table import LIMITS
 from slate_lab.verbs.words import WrongUsage
 
-__all__ = ["VARIABLE_CHARS", "action_of", "episode_ids", "fill", "limits", "rendered", "thread_ids", "variable"]
+__all__ = [
+    "VARIABLE_CHARS",
+    "action_of",
+    "changes_of",
+    "episode_ids",
+    "fill",
+    "limits",
+    "rendered",
+    "thread_ids",
+    "variable",
+]
 
 VARIABLE_CHARS = 20_000
 """Characters of one notebook variable that enter a brief."""
@@ -48,8 +58,18 @@ def action_of(asked: Asked, *, body: str | None, names: Mapping[str, Any]) -> Ac
         tools=None if tools is None else () if tools == ["none"] else tuple(tools),
         limits=limits(asked["limit"] or ()),
         after=tuple(thread_ids(asked["after"] or (), names)),
+        facts_of=tuple(thread_ids(asked["facts_of"] or (), names)),
+        claims=tuple(asked["claim"] or ()),
+        review_perspectives=tuple(asked["review"] or ()),
+        track=asked["track"],
         fit=bool(asked["fit"]),
     )
+
+
+def changes_of(asked: Asked) -> dict[str, Any]:
+    """What `retry` does otherwise than the old thread: its options that were given."""
+    changes: dict[str, Any] = {"model": asked["model"]} if asked["model"] else {}
+    return changes | ({"limits": limits(asked["limit"])} if asked["limit"] else {})
 
 
 def _task(given: str | None, body: str | None) -> str:

@@ -98,6 +98,12 @@ class MemoryLab:
     def handle(self, id: str) -> MemoryHandle | None:
         return next((h for h in self.live() if h.id == id), None)
 
+    def redispatch(self, id: str, **changes: Any) -> MemoryHandle:
+        return self.handles[-1]
+
+    def steer(self, id: str, text: str) -> None:
+        next(h for h in self.handles if h.id == id).steer(text)
+
     def live(self) -> list[MemoryHandle]:
         return [h for h in self.handles if not h.done()]
 

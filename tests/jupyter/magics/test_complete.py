@@ -14,7 +14,7 @@ CASES: dict[str, tuple[str, set[str]]] = {
     "after an assignment": ("x = %slate thr", {"thread", "threads"}),
     "in a block": ("if True:\n    y = %slate thr", {"thread", "threads"}),
     "options": ("%slate thread --", {"--type", "--model", "--context", "--quiet"}),
-    "an option begun": ("%slate thread --t", {"--type", "--tools"}),
+    "an option begun": ("%slate thread --t", {"--type", "--tools", "--track"}),
     "an option begun in a cell magic": ("%%slate thread --mo", {"--model"}),
     "types": ("%slate thread --type re", {"researcher", "reviewer"}),
     "types with equals": ("%slate thread --type=re", {"researcher", "reviewer"}),
@@ -69,7 +69,7 @@ def test_what_is_offered(filled: Any, text: str, offered: set[str]) -> None:
 
 def test_only_ours_are_offered(filled: Any) -> None:
     """Python names are not mixed in."""
-    assert set(completions(filled, "%slate thread --t")) == {"--type", "--tools"}
+    assert set(completions(filled, "%slate thread --t")) == {"--type", "--tools", "--track"}
     assert set(completions(filled, "%slate frames e")) == {"episodes", "events"}
 
 
