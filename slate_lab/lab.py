@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +21,7 @@ from slate_lab.models.cassette import Cassette
 from slate_lab.models.gate import Gate
 from slate_lab.models.prices import PriceBook
 from slate_lab.models.protocol import Model
-from slate_lab.records import Action, Call, Episode, Event, Fact, Thread, near, thread_of
+from slate_lab.records import Action, Call, Episode, Event, Fact, Thread, Turn, near, thread_of
 from slate_lab.routing.listing import model_rows
 from slate_lab.routing.pacing import Pacer
 from slate_lab.routing.policy import Grant, Policy
@@ -27,8 +29,10 @@ from slate_lab.routing.shelf import Shelf
 from slate_lab.slates import Hit, Slates, TargetLike, WriteResult
 from slate_lab.slates.read import Order
 from slate_lab.slates.write import Mode
+from slate_lab.slots.listing import SlotListing
 from slate_lab.store import Store
 from slate_lab.weave.admission import room_of
+from slate_lab.weave.asking import Asking
 from slate_lab.weave.brief import random_fence, seeded_fence
 from slate_lab.weave.conclude import interrupted
 from slate_lab.weave.dispatch import Dispatcher
@@ -36,11 +40,13 @@ from slate_lab.weave.handle import Handle
 from slate_lab.weave.intake import again, read_action
 from slate_lab.weave.loop import LoopThread, refuse_on
 from slate_lab.weave.run import Runner
+from slate_lab.weave.slotroom import Dispatch, SlotRoom
 from slate_lab.weave.toolbox import Toolbox
 from slate_lab.weave.tools import BUILT_IN
 from slate_lab.weave.tools.commanding import command_tools
 from slate_lab.weave.tools.sandbox import find_sandbox
 from slate_lab.weave.tools.workspace import Workspace
+from slate_lab.weave.turns import WorkerTurns
 from slate_lab.weave.uninterrupted import Uninterrupted
 from slate_lab.weave.units import Units
 
@@ -117,6 +123,25 @@ class Lab:
             clock=clock,
             nonce=nonce,
             priced=lambda route: prices.knows(route, at_ns=clock()),
+        )
+        self._slots = SlotRoom(
+            root=root,
+            config=config,
+            store=store,
+            trust=trust,
+            workspace=workspace.root,
+            tools=self._toolbox,
+            dispatch=Dispatch(self.athread, lambda task, **options: self.dispatch(task, **options).id),
+            slates=self.slates,
+            clock=clock,
+        )
+        runner.turns = WorkerTurns(self._slots)
+        self._asking = Asking(
+            self._slots,
+            grounds=self._dispatcher,
+            asker=runner.asker,
+            workspace=workspace,
+            loop=self._loop.loop,
         )
         self._closing = threading.Lock()
         self._closed = False
@@ -216,9 +241,11 @@ class Lab:
                 if self._cassette:
                     ending.callback(_save, self._cassette)
                 ending.callback(self._dispatcher.give_up)
+                ending.callback(self._slots.close)
                 ending.callback(self._loop.stop)
                 ending.callback(lambda: self._loop.run(self._shelf.aclose()).result())
                 ending.callback(lambda: self._loop.run(self.units.aclose()).result())
+                ending.callback(lambda: self._loop.run(self._asking.close()).result())
                 try:
                     self._loop.run(self._dispatcher.settled()).result()
                 except KeyboardInterrupt:
@@ -268,6 +295,48 @@ class Lab:
         except BaseException:
             handle.cancel(compress=False)
             raise
+
+    def ask(self, prompt: str, **options: Any) -> Turn:
+        """One turn of a stored session, through the slots of the project; `str(turn)` is what was delivered.
+
+        Args:
+            prompt: what is asked.
+            **options: `session` (an id, `new`, or the newest), `model` (a logical model), `attachments` (paths that
+                slots are told of), `live` (called with each delivery as it comes).
+
+        Raises:
+            SlotFailed: a slot with `failure_policy: hard` failed.
+            LabError: the turn failed; the session is as it was before.
+        """
+        refuse_on(self._loop.loop, "lab.ask()")
+        future = self._turn(prompt, options)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    async def aask(self, prompt: str, **options: Any) -> Turn:
+        """`ask` for asynchronous code, on any event loop; cancelling it cancels the turn."""
+        return await asyncio.wrap_future(self._turn(prompt, options))
+
+    def _turn(self, prompt: str, options: Mapping[str, Any]) -> Future[Turn]:
+        if self._closed:
+            raise DispatchError.of("lab_closed", "the lab is closed: open it again with Lab.open")
+        return self._loop.run(self._asking.ask(prompt, **options))
+
+    def turns(self, session: str | None = None) -> list[Turn]:
+        """The turns that ended well, oldest first; of one session or of all."""
+        return self.store.turns.list(session)
+
+    def slots(self, *, check: bool = False) -> SlotListing:
+        """The slots of the project: phase, lane, order, policies, capabilities; with `check` each is imported too.
+
+        Raises:
+            ConfigError: the surface has problems; all of them are listed.
+            LabError: `check`, and the slots are held back.
+        """
+        return self._slots.listing(check=check)
 
     def batch(self, actions: Iterable[Action]) -> list[Handle]:
         """Dispatch several actions, all of them or none; handles come in the order given.

@@ -96,7 +96,7 @@ class Context(Sending):
     @property
     def slate(self) -> Slates:
         """Declared memory."""
-        return Slates(self._ports.slates, self.capability.require)
+        return Slates(self._ports.slates, self.capability.require, f"slot:{self.slot_id}")
 
     # for the phases
 

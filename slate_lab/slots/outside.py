@@ -53,33 +53,40 @@ class Threads:
 
 
 class Slates:
-    """`ctx.slate`: targets are `Title/folder/file.md`; needs `slate.read:<title>/<folder>` or `slate.write:...`."""
+    """`ctx.slate`: targets are `Title/folder/file.md`; needs `slate.read:<title>/<folder>` or `slate.write:...`.
 
-    def __init__(self, port: ports.Slates | None, require: Require) -> None:
-        self._port, self._require = port, require
+    Unlike the rest of what a slot does, a write is done at once and stays, whatever becomes of the slot.
+    """
+
+    def __init__(self, port: ports.Slates | None, require: Require, cause: str) -> None:
+        self._port, self._require, self._cause = port, require, cause
 
     def read(self, target: str, **options: Any) -> Any:
-        """The content of a file or folder."""
-        return self._at("read", target).read(target, **options)
+        """A reading of a file or folder, with `.text`; options: `max_tokens, order, where, fallback`."""
+        return self._at("read", target).read(target, cause=self._cause, **options)
 
-    def peek(self, target: str) -> Any:
-        """The newest block."""
-        return self._at("read", target).peek(target)
+    def peek(self, target: str, **options: Any) -> Any:
+        """`read` that touches nothing."""
+        return self._at("read", target).peek(target, **options)
 
     def render(self, target: str) -> Any:
-        """The content as it stands in a brief."""
+        """The content as it would be read, whole."""
         return self._at("read", target).render(target)
 
     def search(self, text: str, *, slate: str | None = None, folder: str | None = None, limit: int = 20) -> Any:
-        """Blocks that fit `text`."""
+        """Blocks that hold the words of `text`."""
         found = self._at("read", "/".join(part for part in (slate, folder) if part))
         return found.search(text, slate=slate, folder=folder, limit=limit)
 
     def write(self, target: str, content: str, **options: Any) -> Any:
-        """Write a block; the result says what became of it."""
-        return self._at("write", target).write(target, content, **options)
+        """Write a block; the result says what became of it; options: `mode, key, tags, gated`."""
+        return self._at("write", target).write(target, content, cause=self._cause, **options)
 
     def _at(self, what: str, target: str) -> ports.Slates:
+        if not isinstance(target, str):
+            raise LabError(
+                f"a target is text (`Title/folder/file.md`), not a {type(target).__name__}", code="bad_value"
+            )
         self._require(f"slate.{what}:{'/'.join(target.split('/')[:2])}")
         if self._port is None:
             raise _absent("slates")

@@ -59,25 +59,30 @@ class Threads(Protocol):
 
 
 class Slates(Protocol):
-    """Declared memory; a target is `Title/folder/file.md`."""
+    """Declared memory; a target is `Title/folder/file.md`. The methods of `slate_lab.slates.Slates`."""
 
-    def read(self, target: str, **options: Any) -> Any:
+    @property
+    def read(self) -> Callable[..., Any]:
         """The content."""
         ...
 
-    def write(self, target: str, content: str, **options: Any) -> Any:
+    @property
+    def write(self) -> Callable[..., Any]:
         """Write a block; the result says what became of it."""
         ...
 
-    def peek(self, target: str) -> Any:
-        """The newest block."""
+    @property
+    def peek(self) -> Callable[..., Any]:
+        """`read` that touches nothing."""
         ...
 
-    def render(self, target: str) -> Any:
-        """The content as it stands in a brief."""
+    @property
+    def render(self) -> Callable[..., Any]:
+        """The content as it would be read, whole."""
         ...
 
-    def search(self, text: str, **options: Any) -> Any:
+    @property
+    def search(self) -> Callable[..., Any]:
         """Blocks that fit."""
         ...
 

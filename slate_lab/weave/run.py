@@ -34,6 +34,7 @@ from slate_lab.weave.stuck import Circles
 from slate_lab.weave.toolbox import Toolbox
 from slate_lab.weave.tools import Kit
 from slate_lab.weave.tools.workspace import Workspace
+from slate_lab.weave.turns import WorkerTurns
 from slate_lab.weave.worker import Outcome, Worker
 
 __all__ = ["GRACE_S", "Runner"]
@@ -50,6 +51,9 @@ T = TypeVar("T")
 
 class Runner:
     """Carries jobs on the lab's loop.
+
+    Attributes:
+        turns: the slots around workers; None where a lab has none.
 
     Args:
         store, gate, routes, config, workspace: what the lab wired.
@@ -71,6 +75,7 @@ class Runner:
         self._store, self._gate, self._routes = store, gate, routes
         self._config, self._workspace, self._nonce = config, workspace, nonce
         self._toolbox = toolbox
+        self.turns: WorkerTurns | None = None
 
     async def run(self, job: Job) -> None:
         """Carry `job` to its terminal record; raises nothing."""
@@ -120,6 +125,10 @@ class Runner:
         except StoreError as e:
             raise StoreError(plan_unstored(settlement, e), code=e.code) from e
 
+    def asker(self, job: Job, grant: Grant) -> Asker:
+        """The way of `job` to its model, beginning at a granted route."""
+        return self._asker(job, grant)
+
     def _asker(self, job: Job, grant: Grant, **more: Any) -> Asker:
         return Asker(job, grant, ways=self._routes, gate=self._gate, store=self._store, config=self._config, **more)
 
@@ -138,7 +147,8 @@ class Runner:
             return Outcome(ok=False, code=code, detail=detail, ground=True)
         except LabError as e:
             return Outcome(ok=False, code=e.code, detail=e.message)
-        return await worker.run()
+        outcome = await worker.run()
+        return await self.turns.output(job, outcome) if self.turns else outcome
 
     async def _start_up(self, job: Job) -> Worker:
         admitted, brief = job.admitted, job.admitted.brief
@@ -159,6 +169,9 @@ class Runner:
         )
         job.crew = self._toolbox.crew(job.kit, admitted)
         await job.crew.start()
+        if self.turns and admitted.kind.slots is not None:
+            brief = await self.turns.input(job, brief)
+            self._store.threads.brief(job.id, brief.parts)
         spec = self._config.worker
         history = History(
             brief.messages,

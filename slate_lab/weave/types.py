@@ -28,6 +28,7 @@ class ThreadType(Struct, frozen=True, kw_only=True):
         model: logical model it prefers over the lab's default.
         limits: limits of its actions, where the action sets none.
         fixed: a project listed its tools: it gets none that units add.
+        slots: the slots around its turn: `all`, `base` or ids; None is none.
     """
 
     name: str
@@ -36,6 +37,7 @@ class ThreadType(Struct, frozen=True, kw_only=True):
     model: str | None = None
     limits: Limits = Limits()
     fixed: bool = False
+    slots: str | tuple[str, ...] | None = None
 
 
 _WRITERS = (*READ_ONLY, "write", "edit", "bash", "python")
@@ -80,6 +82,7 @@ def thread_types(config: LabConfig) -> Mapping[str, ThreadType]:
             model=spec.model or base.model,
             limits=limits_of(spec.limits).over(base.limits),
             fixed=spec.tools is not None,
+            slots=tuple(spec.slots) if isinstance(spec.slots, list) else spec.slots or base.slots,
         )
     return types
 
