@@ -30,5 +30,5 @@ class ChatModel(WireModel):
             stream=self._stream,
         )
 
-    def _reader(self) -> Draft:
+    def _reader(self, request: Request) -> Draft:
         return ChatDraft(clock=self._clock, hidden_reasoning=dialect_of(self._url.host).hidden_reasoning)

@@ -34,7 +34,7 @@ class MessagesModel(WireModel):
             stream=self._stream,
         )
 
-    def _reader(self) -> Draft:
+    def _reader(self, request: Request) -> Draft:
         return MessagesDraft(route=self.route, clock=self._clock)
 
     def _protocol_headers(self) -> Mapping[str, str]:

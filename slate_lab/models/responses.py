@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from slate_lab.models.assemble import Draft
-from slate_lab.models.responsesbody import responses_body
+from slate_lab.models.responsesbody import output_cap, responses_body
 from slate_lab.models.responsesreply import ResponsesDraft
 from slate_lab.models.wire import WireModel
 from slate_lab.records import Request
@@ -25,5 +25,5 @@ class ResponsesModel(WireModel):
     def _body(self, request: Request) -> dict[str, Any]:
         return responses_body(request, self.route, capabilities=self.capabilities, stream=self._stream)
 
-    def _reader(self) -> Draft:
-        return ResponsesDraft(route=self.route, clock=self._clock)
+    def _reader(self, request: Request) -> Draft:
+        return ResponsesDraft(route=self.route, cap=output_cap(request, self.capabilities), clock=self._clock)

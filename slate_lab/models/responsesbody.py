@@ -15,7 +15,7 @@ from slate_lab.models.carry import turn_parts
 from slate_lab.models.protocol import Capabilities
 from slate_lab.records import Message, Request, Route, ToolCall
 
-__all__ = ["responses_body"]
+__all__ = ["output_cap", "responses_body"]
 
 
 def responses_body(request: Request, route: Route, *, capabilities: Capabilities, stream: bool) -> dict[str, Any]:
@@ -47,8 +47,7 @@ def responses_body(request: Request, route: Route, *, capabilities: Capabilities
     if request.schema is not None:
         form = {"name": "answer", "schema": request.schema, "strict": is_strict(request.schema)}
         body["text"] = {"format": {"type": "json_schema", **form}}
-    cap = request.max_output_tokens or capabilities.max_output
-    if cap is not None:
+    if (cap := output_cap(request, capabilities)) is not None:
         body["max_output_tokens"] = cap
     if request.effort is not None and request.effort in capabilities.efforts:
         body["reasoning"] = {"effort": "none" if request.effort == "off" else request.effort}
@@ -57,6 +56,11 @@ def responses_body(request: Request, route: Route, *, capabilities: Capabilities
     if request.temperature is not None and not thinks(request, capabilities):  # models that think refuse any
         body["temperature"] = request.temperature
     return body
+
+
+def output_cap(request: Request, capabilities: Capabilities) -> int | None:
+    """The most tokens that the answer may have, None where nobody says."""
+    return request.max_output_tokens or capabilities.max_output
 
 
 def _items(message: Message, route: Route) -> Iterator[dict[str, Any]]:

@@ -47,7 +47,13 @@ class _Item:
 
 
 class ResponsesDraft(Draft):
-    """Collects one response."""
+    """Collects one response.
+
+    Args:
+        route: the route that answers, for what is carried back.
+        cap: the most tokens that were allowed: some servers call an answer complete that was cut by it.
+        clock: marks the first token.
+    """
 
     words = {  # noqa: RUF012  read by the base, never changed
         "completed": "stop",
@@ -57,9 +63,10 @@ class ResponsesDraft(Draft):
         "content_filter": "content_filter",
     }
 
-    def __init__(self, *, route: Route, clock: Callable[[], int]) -> None:
+    def __init__(self, *, route: Route, clock: Callable[[], int], cap: int | None = None) -> None:
         super().__init__(clock=clock)
         self._route = route
+        self._cap = cap
         self._order: list[_Item] = []
         self._items: dict[int | str, _Item] = {}  # by place in the output, and by id
 
@@ -113,6 +120,9 @@ class ResponsesDraft(Draft):
         ]
         reason = _mapping(response.get("incomplete_details")).get("reason")
         self.finish = str(reason or "other") if status == "incomplete" else status
+        written = self.usage().output_tokens
+        if status == "completed" and self._cap is not None and written is not None and written >= self._cap:
+            self.finish = "length"
         self.done = True
         return "".join(said)
 

@@ -101,7 +101,7 @@ class WireModel(ABC):
         try:
             if response.status_code != 200:
                 raise await self._refused(response)
-            return await self._read(response, on_delta)
+            return await self._read(response, self._reader(request), on_delta)
         finally:
             await response.aclose()
 
@@ -118,7 +118,7 @@ class WireModel(ABC):
         """
 
     @abstractmethod
-    def _reader(self) -> Draft:
+    def _reader(self, request: Request) -> Draft:
         """What collects one reply."""
 
     def _credentials(self, key: Secret) -> Mapping[str, str]:
@@ -149,13 +149,13 @@ class WireModel(ABC):
             extensions={"timeout": self._timeout, "slate_route": str(self.route)},
         )
 
-    async def _read(self, response: httpx.Response, on_delta: Delta | None) -> Reply:
+    async def _read(self, response: httpx.Response, draft: Draft, on_delta: Delta | None) -> Reply:
         """The reply in a 200 answer, whatever its content type says."""
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "text/html":
             raise Fault("bad-reply", f"{self.route}: {self._shown} answered with a web page; check baseUrl", status=200)
         recorded = bool(response.extensions.get("slate_recorded"))
-        answer = Answer(self._reader(), on_delta=on_delta, hide=self._hide)
+        answer = Answer(draft, on_delta=on_delta, hide=self._hide)
         chunks = _body(response)
         size = 0
         try:

@@ -148,7 +148,9 @@ class Worker:
             if not reply.calls:
                 if not self._steer:
                     return self._end(reply)
-                self._history.add([Message(role="assistant", text=reply.text)])  # a person has more to say
+                self._history.add(
+                    [Message(role="assistant", text=reply.text, carried=reply.carried)]
+                )  # a person has more to say
                 continue
             if stuck := self._circles.asks(reply.calls):
                 return Outcome(ok=False, code="stuck", detail=stuck, final=self.final)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from slate_lab.config import LabConfig
 from slate_lab.models.prices import PriceBook, Rates, Seller
-from slate_lab.models.usage import chat_usage
+from slate_lab.models.usage import chat_usage, messages_usage, responses_usage
 from slate_lab.records import Route, Usage, usd
 
 NOW = 1_767_225_600_000_000_000  # 2026-01-01
@@ -93,6 +93,104 @@ def reported(prompt: Any, completion: Any, total: Any = None, *, details: dict |
 def test_chat_usage(raw: dict | None, usage: Usage) -> None:
     """No token is in two buckets, nothing is negative, what is not reported is None, contradictions are flagged."""
     assert chat_usage(raw) == usage
+
+
+@pytest.mark.parametrize(
+    ("raw", "usage"),
+    [
+        pytest.param(
+            {
+                "input_tokens": 100,
+                "output_tokens": 1970,
+                "output_tokens_details": {"reasoning_tokens": 956},
+                "total_tokens": 2070,
+            },
+            Usage(input_fresh=100, output=1014, reasoning=956, total_reported=2070),
+            id="reasoning-is-inside-the-output",
+        ),
+        pytest.param(
+            {"input_tokens": 100, "input_tokens_details": {"cached_tokens": 60}, "output_tokens": 5},
+            Usage(input_fresh=40, cache_read=60, output=5),
+            id="cached-is-inside-the-input",
+        ),
+        pytest.param(
+            {"input_tokens": 10, "output_tokens": 5, "total_tokens": 99},
+            Usage(input_fresh=10, output=5, total_reported=99, flagged=True),
+            id="the-total-does-not-add-up",
+        ),
+        pytest.param(
+            {"input_tokens": 5, "output_tokens": 2, "output_tokens_details": {"reasoning_tokens": 9}},
+            Usage(input_fresh=5, output=0, reasoning=2, flagged=True),
+            id="more-reasoning-than-output",
+        ),
+        pytest.param(None, Usage(), id="missing"),
+    ],
+)
+def test_responses_usage(raw: dict | None, usage: Usage) -> None:
+    """Parts are inside their wholes, as over chat."""
+    assert responses_usage(raw) == usage
+
+
+@pytest.mark.parametrize(
+    ("raw", "usage"),
+    [
+        pytest.param(
+            {
+                "input_tokens": 9,
+                "cache_read_input_tokens": 17102,
+                "cache_creation_input_tokens": 0,
+                "output_tokens": 57,
+            },
+            Usage(input_fresh=9, cache_read=17102, cache_write_5m=0, output=57),
+            id="cached-is-outside-the-input",
+        ),
+        pytest.param(
+            {
+                "input_tokens": 1,
+                "cache_creation_input_tokens": 30,
+                "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20},
+                "output_tokens": 2,
+            },
+            Usage(input_fresh=1, cache_write_5m=10, cache_write_1h=20, output=2),
+            id="written-by-lifetime",
+        ),
+        pytest.param(
+            {"input_tokens": 1, "cache_creation": {"ephemeral_1h_input_tokens": 20}, "output_tokens": 2},
+            Usage(input_fresh=1, cache_write_5m=0, cache_write_1h=20, output=2),
+            id="only-the-lifetimes",
+        ),
+        pytest.param(
+            {
+                "input_tokens": 1,
+                "cache_creation_input_tokens": 30,
+                "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 50},
+                "output_tokens": 2,
+            },
+            Usage(input_fresh=1, cache_write_5m=0, cache_write_1h=30, output=2, flagged=True),
+            id="lifetimes-beyond-the-whole",
+        ),
+        pytest.param(
+            {"input_tokens": 7, "output_tokens": 5, "output_tokens_details": {"thinking_tokens": 3}},
+            Usage(input_fresh=7, output=2, reasoning=3),
+            id="thinking-told-apart",
+        ),
+        pytest.param(
+            {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12},
+            Usage(input_fresh=7, output=5, total_reported=12),
+            id="a-total-that-adds-up",
+        ),
+        pytest.param(
+            {"input_tokens": 7, "cache_read_input_tokens": 5, "output_tokens": 5, "total_tokens": 12},
+            Usage(input_fresh=7, cache_read=5, output=5, total_reported=12, flagged=True),
+            id="a-total-that-does-not",
+        ),
+        pytest.param({"input_tokens": -7, "output_tokens": "5"}, Usage(flagged=True), id="no-counts"),
+        pytest.param(None, Usage(), id="missing"),
+    ],
+)
+def test_messages_usage(raw: dict | None, usage: Usage) -> None:
+    """What was read from a cache and written into one stands beside the input."""
+    assert messages_usage(raw) == usage
 
 
 def test_reasoning_that_no_field_names() -> None:
