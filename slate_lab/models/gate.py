@@ -22,6 +22,7 @@ from slate_lab.errors import LabError, ModelError
 from slate_lab.models.border import plain_reply
 from slate_lab.models.estimate import count_request
 from slate_lab.models.faults import Fault, is_transient
+from slate_lab.models.once import add_once
 from slate_lab.models.places import BUSY, Places
 from slate_lab.models.plain import plain_label, plain_payload, plain_text
 from slate_lab.models.prices import PriceBook
@@ -140,7 +141,7 @@ class Gate:
                     )
                 finally:
                     place(exchange)
-                    trail.append(self._row(exchange, route, request))
+                    add_once(trail, self._row(exchange, route, request))
             if isinstance(plan, Stop):
                 raise plan.error
             wait = plan.seconds
