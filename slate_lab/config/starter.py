@@ -72,6 +72,8 @@ def _write(path: Path, text: str) -> Path:
 
 def _texts(place: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
     for entry in place.iterdir():
+        if entry.name == "__pycache__":
+            continue
         if entry.is_dir():
             yield from _texts(entry, f"{prefix}{entry.name}/")
         elif not entry.name.startswith("."):

@@ -97,8 +97,8 @@ def _read_table(node: Node) -> dict[str, Any]:
 def _read_capabilities(node: Node) -> tuple[str, ...]:
     names = read_texts(node)
     for name in names:
-        if not name or any(c.isspace() for c in name) or "*" in name[:-1]:
-            raise ValueError(f"{shown(name)} is no capability: no blank, and `*` only at its end")
+        if not name or name != name.strip() or not name.isprintable() or "*" in name[:-1]:
+            raise ValueError(f"{shown(name)} is no capability: no blank around it, and `*` only at its end")
     return names
 
 
