@@ -9,6 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from slate_lab.records.call import Hop, Usage, usd
+from slate_lab.records.shown import safe_markdown
 
 SECTIONS = ("Intent", "Actions Taken", "Key Findings", "Artifacts Changed", "Open Issues", "Handoff Notes")
 Compression = Literal["compressed", "uncompressed", "fixed"]
@@ -137,8 +138,11 @@ class Episode(Struct, frozen=True, kw_only=True):
         }
 
     def to_markdown(self) -> str:
-        """The episode as Markdown: six `##` sections in order, an empty one says `None.`"""
-        return "\n\n".join(f"## {title}\n{body or 'None.'}" for title, body in self.sections.items())
+        """The episode as Markdown: six `##` sections in order, an empty one says `None.`
+
+        What a model or a file wrote adds no heading, no HTML and no image, and cannot swallow the next section.
+        """
+        return "\n\n".join(f"## {title}\n{safe_markdown(body) or 'None.'}" for title, body in self.sections.items())
 
 
 def _bullets(items: Any) -> str:

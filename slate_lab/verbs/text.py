@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from slate_lab.records import Call, Episode, Fact, Thread, usd
+from slate_lab.records.shown import safe_block
 from slate_lab.routing.rows import ModelRow, narrow
 
 __all__ = [
@@ -32,7 +33,8 @@ __all__ = [
 
 _CONTROL = re.compile(
     r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # sequences that drive a terminal
-    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]|[\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # controls, turns of direction
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"  # controls
+    r"|[\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"  # turns of direction, what nobody sees
 )
 _CELL = 60
 MODELS_NOTE = (
@@ -148,8 +150,9 @@ def episode_text(episode: Episode) -> str:
     e = episode
     why = f" ({e.code}: {one_line(e.detail or '')})" if e.code else ""
     head = f"{e.id} {e.status}{why}, {e.type}, {e.ran_route or e.logical}, {e.fact_count} facts, {money(e.cost_nusd)}"
-    notice = f"\n{one_line(e.notice)}" if e.notice else ""
-    return printable(f"{one_line(head)}{notice}\n\n{e.to_markdown()}")
+    notice = f"\nNote: {one_line(e.notice)}" if e.notice else ""
+    sections = "\n\n".join(f"## {title}\n{safe_block(body) or 'None.'}" for title, body in e.sections.items())
+    return printable(f"{one_line(head)}{notice}\n\n{sections}")
 
 
 def facts_text(facts: Sequence[Fact]) -> str:

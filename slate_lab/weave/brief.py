@@ -18,7 +18,7 @@ from msgspec import Struct
 from slate_lab import tokens
 from slate_lab.records import Action, Episode, Fact, Message, ToolSpec
 from slate_lab.weave.cite import CITED, cite
-from slate_lab.weave.render import render_for_model, sanitize_line
+from slate_lab.weave.render import grown_fence, render_for_model, sanitize_line
 from slate_lab.weave.types import ThreadType
 
 __all__ = ["PREAMBLE", "Brief", "BriefTooLarge", "build", "random_fence", "seeded_fence"]
@@ -147,8 +147,9 @@ def _assemble(
 
 
 def _variables(variables: dict[str, str], nonce: str) -> str:
-    shown = [f"[{sanitize_line(name, 100)}]\n{text.replace(nonce, '')}" for name, text in variables.items()]
-    return "\n".join([f"<<<{nonce} variables", *shown, f"{nonce}>>>"])
+    inner = "\n".join(f"[{sanitize_line(name, 100)}]\n{text}" for name, text in variables.items())
+    fence = grown_fence(nonce, inner)
+    return f"<<<{fence} variables\n{inner}\n{fence}>>>"
 
 
 def _part(source: str, tokens: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from slate_lab import tokens
 from slate_lab.records import Fact
-from slate_lab.weave.render import clean_block, sanitize_line
+from slate_lab.weave.render import clean_block, grown_fence, sanitize_line
 from slate_lab.weave.transcript import tail
 
 __all__ = ["CITED", "CITED_TOKENS", "cite"]
@@ -39,10 +39,7 @@ def cite(thread: str, facts: Sequence[Fact], *, room: int | None, nonce: str) ->
     for part in seen:
         lines += [f"[{_label(part.fact)}]", clean_block("\n".join(part.lines))]
     inner = "\n".join(lines) or "(nothing was found)"
-    fence, n = nonce, 1
-    while fence in inner:
-        n += 1
-        fence = f"{nonce}-{n}"
+    fence = grown_fence(nonce, inner)
     return f"<<<{fence} facts of {thread}\n{inner}\n{fence}>>>"
 
 

@@ -76,7 +76,7 @@ def check(episode_text: str, facts: Sequence[Fact], task: str, *, known: str = "
 
 def measure(episode: Episode, facts: Sequence[Fact], *, count: Callable[[str], int]) -> Episode:
     """`episode` with what it lost and invented, and its size beside that of the facts."""
-    text = episode.to_markdown()
+    text = "\n\n".join(f"## {title}\n{body or 'None.'}" for title, body in episode.sections.items())
     paths = [str(artifact.get("path", "")) for artifact in episode.artifacts]
     known = [episode.id, episode.code or "", episode.detail or "", *paths, *(id for id, _ in episode.context)]
     loss = check(text, facts, episode.task, known="\n".join(known))

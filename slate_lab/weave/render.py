@@ -10,7 +10,7 @@ import re
 
 from slate_lab.records import Episode
 
-__all__ = ["clean_block", "clip", "render_for_model", "run_fence", "sanitize_line"]
+__all__ = ["clean_block", "clip", "grown_fence", "render_for_model", "run_fence", "sanitize_line"]
 
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])?|\x9b[0-?]*[ -/]*[@-~]"
@@ -53,6 +53,15 @@ def run_fence(*texts: str, char: str = "~", least: int = 5) -> str:
     return char * max(least, longest + 1)
 
 
+def grown_fence(nonce: str, inner: str) -> str:
+    """The fence word `nonce`, grown by a number until it is nowhere in `inner`."""
+    fence, n = nonce, 1
+    while fence in inner:
+        n += 1
+        fence = f"{nonce}-{n}"
+    return fence
+
+
 def render_for_model(episode: Episode, *, nonce: str) -> str:
     """The episode as a block of data: where it comes from, then the six sections in order.
 
@@ -61,10 +70,7 @@ def render_for_model(episode: Episode, *, nonce: str) -> str:
     """
     body = "\n\n".join(f"## {title}\n{_section(text)}" for title, text in episode.sections.items())
     inner = "\n".join([*_header(episode), "", body])
-    fence, n = nonce, 1
-    while fence in inner:
-        n += 1
-        fence = f"{nonce}-{n}"
+    fence = grown_fence(nonce, inner)
     return f"<<<{fence} episode\n{inner}\n{fence}>>>"
 
 
