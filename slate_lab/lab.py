@@ -21,7 +21,7 @@ from slate_lab.models.cassette import Cassette
 from slate_lab.models.gate import Gate
 from slate_lab.models.prices import PriceBook
 from slate_lab.models.protocol import Model
-from slate_lab.records import Action, Call, Episode, Event, Fact, Thread, Turn, near, thread_of
+from slate_lab.records import Action, Approval, Call, Episode, Event, Fact, Thread, Turn, near, thread_of
 from slate_lab.routing.listing import model_rows
 from slate_lab.routing.pacing import Pacer
 from slate_lab.routing.policy import Grant, Policy
@@ -32,6 +32,7 @@ from slate_lab.slates.write import Mode
 from slate_lab.slots.listing import SlotListing
 from slate_lab.store import Store
 from slate_lab.weave.admission import room_of
+from slate_lab.weave.approval import Desk
 from slate_lab.weave.asking import Asking
 from slate_lab.weave.brief import random_fence, seeded_fence
 from slate_lab.weave.conclude import interrupted
@@ -97,6 +98,7 @@ class Lab:
         base = {**BUILT_IN, **command_tools(config.tools, root)}
         self.units = Units(trust, patterns=config.worker_extensions, taken=base)
         self._toolbox = Toolbox(base, self.units)
+        self._desk = Desk(store, seconds=config.tools.approve_s)
         runner = Runner(
             store=store,
             gate=Gate(
@@ -111,6 +113,7 @@ class Lab:
             workspace=workspace,
             nonce=nonce,
             toolbox=self._toolbox,
+            desk=self._desk,
         )
         self._dispatcher = Dispatcher(
             loop=self._loop.loop,
@@ -418,6 +421,26 @@ class Lab:
             except DispatchError:
                 continue  # cancelled ones are settled too
         return [thread for handle in handles if (thread := self.store.threads.get(handle.id))]
+
+    def approvals(self) -> list[Approval]:
+        """Calls of tools that wait for a person, oldest first, also those of another kernel on this store."""
+        return self._desk.pending()
+
+    def approve(self, id: str) -> list[Approval]:
+        """Let a call be made: one (`a7`), or all that a thread waits for (`t3`); returns what was answered.
+
+        Raises:
+            LabError: nothing of that id waits.
+        """
+        return self._desk.answer(id, allow=True)
+
+    def deny(self, id: str, why: str = "") -> list[Approval]:
+        """Refuse a call, or all that a thread waits for; `why` is told to the worker.
+
+        Raises:
+            LabError: nothing of that id waits.
+        """
+        return self._desk.answer(id, allow=False, why=why)
 
     # looking
 

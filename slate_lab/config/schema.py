@@ -194,6 +194,7 @@ class ThreadTypeSpec(Spec):
     """A type of thread that the project adds, or changes under its own name; absent keeps what it was.
 
     Attributes:
+        approve: tools whose every call a person must approve, beside those of `tools.approve`.
         reads, writes: the memory its workers may read and write with their slate tools.
     """
 
@@ -201,6 +202,7 @@ class ThreadTypeSpec(Spec):
     charter: Text | None = None
     model: Name | None = None
     limits: LimitsSpec = LimitsSpec()
+    approve: list[Name] = Field(default_factory=list)
     slots: SlotsOf | None = None
     reads: list[TargetSpec] = Field(default_factory=list)
     writes: list[TargetSpec] = Field(default_factory=list)

@@ -18,12 +18,19 @@ from slate_lab.verbs.door import Door, OpenLab
 from slate_lab.verbs.follow import NoView, View, follow, view_of, wait_all
 from slate_lab.verbs.parser import Asked, help_text, parse
 from slate_lab.verbs.run import init, run, schema
-from slate_lab.verbs.text import one_line
+from slate_lab.verbs.text import one_line, text_of
 from slate_lab.verbs.trusting import trust
 from slate_lab.verbs.values import action_of, changes_of, thread_ids, variable
 from slate_lab.verbs.words import WrongUsage, split
 
 __all__ = ["SlateMagics"]
+
+_NONE = {
+    "threads": "no threads",
+    "episode": "no episodes",
+    "facts": "no facts",
+    "approvals": "no call waits for approval",
+}
 
 
 @magics_class
@@ -88,8 +95,10 @@ class SlateMagics(Magics):
             return say(f"cancelling {', '.join(result)}" if result else "nothing to cancel: all of that has settled")
         if name == "steer":
             return say(f"{result} is told before its next call")
-        if isinstance(result, list) and not result and name in ("threads", "episode", "facts"):
-            return say({"threads": "no threads", "episode": "no episodes", "facts": "no facts"}[name])
+        if isinstance(result, list) and not result and name in _NONE:
+            return say(_NONE[name])
+        if name in ("approvals", "approve", "deny"):
+            return say(text_of(result))
         return shown(result)
 
     # the lab

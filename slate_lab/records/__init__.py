@@ -8,6 +8,7 @@ counts of tokens end in `_tokens`; absent is None, never 0.
 from __future__ import annotations
 
 from slate_lab.records.action import Action, Limits, Progress, Thread, ThreadState
+from slate_lab.records.approval import Approval, ApprovalState
 from slate_lab.records.call import Attempt, Call, CallKind, Cost, Event, Hop, Usage, usd
 from slate_lab.records.episode import SECTIONS, Compression, Episode, Evidence, Fact, FactKind, Finding
 from slate_lab.records.ids import episode_id, is_episode_id, is_thread_id, near, thread_of
@@ -18,6 +19,8 @@ __all__ = [
     "SECTIONS",
     "SLOT_EVENTS",
     "Action",
+    "Approval",
+    "ApprovalState",
     "Attempt",
     "Call",
     "CallKind",

@@ -21,6 +21,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from slate_lab.errors import StoreError
+from slate_lab.store.approvals import APPROVALS
 from slate_lab.store.block_tables import BLOCKS
 from slate_lab.store.database import MEMORY, Database
 from slate_lab.store.recovery_step import RECOVERY
@@ -117,6 +118,7 @@ STEPS: tuple[Step, ...] = (
     Step(2, "recovery from route to route, pacing, reserved money", RECOVERY),
     Step(3, "sessions with slots, their turns, history, state, and events of slots", TURNS),
     Step(4, "slates: folders, files, blocks, their ledger and the index of words", BLOCKS),
+    Step(5, "calls of tools that wait for a person", APPROVALS),
 )
 
 

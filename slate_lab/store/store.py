@@ -18,6 +18,7 @@ import msgspec
 
 from slate_lab.errors import StoreError
 from slate_lab.records import Episode, Fact, Thread
+from slate_lab.store.approvals import Approvals
 from slate_lab.store.blocks import Blocks
 from slate_lab.store.calls import Calls
 from slate_lab.store.database import MEMORY, Database, Durability
@@ -71,6 +72,7 @@ class Store:
                 self.calls = Calls(database, session=self.sessions.number)
                 self.events = Events(database, clock=clock)
                 self.blocks = Blocks(database, clock=clock)
+                self.approvals = Approvals(database, clock=clock)
                 self.turns = Turns(database, clock=clock)
                 self.preferences = Preferences(database, session=self.sessions.number)
                 self.reserves = Reserves(database, self.sessions, clock=clock)

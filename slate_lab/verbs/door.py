@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from slate_lab.records import Action, Call, Episode, Fact, Progress, Thread, ThreadState
+from slate_lab.records import Action, Approval, Call, Episode, Fact, Progress, Thread, ThreadState
 
 if TYPE_CHECKING:
     from slate_lab.config import LabConfig
@@ -107,6 +107,18 @@ class Door(Protocol):
 
     def live(self) -> Sequence[Handle]:
         """Handles of everything that waits or runs."""
+        ...
+
+    def approvals(self) -> Sequence[Approval]:
+        """Calls of tools that wait for a person."""
+        ...
+
+    def approve(self, id: str) -> Sequence[Approval]:
+        """Let a call be made (`a7`), or all a thread waits for (`t3`)."""
+        ...
+
+    def deny(self, id: str, why: str = "") -> Sequence[Approval]:
+        """Refuse a call, or all a thread waits for."""
         ...
 
     def graph(self) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from slate_lab.errors import ConfigError, Problem, StoreError
-from slate_lab.records import Call, Episode, Fact, Thread, near, thread_of, usd
+from slate_lab.records import Approval, Call, Episode, Fact, Thread, near, thread_of, usd
 from slate_lab.verbs.door import Door
 from slate_lab.verbs.parser import Asked
 from slate_lab.verbs.table import FRAMES
@@ -102,6 +102,18 @@ def _steer(asked: Asked, door: Door, names: Mapping[str, Any]) -> str:
     return id
 
 
+def _approvals(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[Approval]:
+    return list(door.approvals())
+
+
+def _approve(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[Approval]:
+    return list(door.approve(asked["id"]))
+
+
+def _deny(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[Approval]:
+    return list(door.deny(asked["id"], " ".join(asked["why"])))
+
+
 def _cost(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[dict[str, Any]]:
     return cost_rows(door.calls(), by=asked["by"] or "model")
 
@@ -184,6 +196,9 @@ _VERBS: dict[str, Callable[[Asked, Door, Mapping[str, Any]], Any]] = {
     "facts": _facts,
     "cancel": _cancel,
     "steer": _steer,
+    "approvals": _approvals,
+    "approve": _approve,
+    "deny": _deny,
     "cost": _cost,
     "budget": _budget,
     "frames": _frames,

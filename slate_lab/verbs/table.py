@@ -137,6 +137,22 @@ COMMANDS: tuple[Command, ...] = (
         (Option("id", "thread ids, or `all`", kind="thread", needed=True, rest=True),),
         at=("magic",),
     ),
+    Command("approvals", "calls of tools that wait for a person", lists=True),
+    Command(
+        "approve",
+        "let a call be made that waits for a person",
+        (Option("id", "an approval (a7), or a thread (t3) for all it waits for", needed=True),),
+        lists=True,
+    ),
+    Command(
+        "deny",
+        "refuse a call that waits for a person",
+        (
+            Option("id", "an approval (a7), or a thread (t3) for all it waits for", needed=True),
+            Option("why", "the reason, told to the worker", rest=True),
+        ),
+        lists=True,
+    ),
     Command(
         "retry",
         "do a thread's action again: a new thread that is given what the old one found",

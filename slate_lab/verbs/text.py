@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from slate_lab.records import Call, Episode, Fact, Thread, usd
+from slate_lab.records import Approval, Call, Episode, Fact, Thread, usd
 from slate_lab.records.shown import safe_block
 from slate_lab.routing.rows import ModelRow, narrow
 
@@ -166,6 +166,15 @@ def facts_text(facts: Sequence[Fact]) -> str:
     return "\n\n".join(parts)
 
 
+def approvals_text(approvals: Sequence[Approval]) -> str:
+    """Calls that wait, or were answered, with all their arguments: what is approved must have been seen."""
+    parts = []
+    for a in approvals:
+        why = f" ({a.why})" if a.why else ""
+        parts.append(one_line(f"{a.id} {a.state}{why}: {a.thread} calls {a.tool}") + f"\n    {one_line(a.arguments)}")
+    return "\n".join(parts)
+
+
 def models_text(rows: Sequence[ModelRow]) -> str:
     """The pool in a narrow table, and below it what the columns mean and where the rest stands."""
     return f"{table(narrow(rows))}\n{MODELS_NOTE}"
@@ -212,6 +221,8 @@ def _list_text(values: Sequence[Any]) -> str:
         return table(thread_rows(values))
     if isinstance(first, Episode):
         return table(episode_rows(values))
+    if isinstance(first, Approval):
+        return approvals_text(values)
     if isinstance(first, Fact):
         return facts_text(values)
     if isinstance(first, ModelRow):

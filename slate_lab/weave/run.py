@@ -21,6 +21,7 @@ from slate_lab.records import Episode, Reply, Request, episode_id
 from slate_lab.routing.policy import Grant
 from slate_lab.store import Store, seal
 from slate_lab.weave.admission import write_brief
+from slate_lab.weave.approval import Desk
 from slate_lab.weave.ask import Asker
 from slate_lab.weave.conclude import conclude
 from slate_lab.weave.facts import FactLog
@@ -59,6 +60,7 @@ class Runner:
         store, gate, routes, config, workspace: what the lab wired.
         nonce: a fence word for a source.
         toolbox: starts the units of a worker; what fails there fails the action before it begins.
+        desk: where calls of tools wait for a person.
     """
 
     def __init__(
@@ -71,10 +73,11 @@ class Runner:
         workspace: Workspace,
         nonce: Callable[[str], str],
         toolbox: Toolbox,
+        desk: Desk,
     ) -> None:
         self._store, self._gate, self._routes = store, gate, routes
         self._config, self._workspace, self._nonce = config, workspace, nonce
-        self._toolbox = toolbox
+        self._toolbox, self._desk = toolbox, desk
         self.turns: WorkerTurns | None = None
 
     async def run(self, job: Job) -> None:
@@ -164,6 +167,8 @@ class Runner:
             context=admitted.action.context,
             tools=admitted.tools,
             writable=any(name in admitted.kind.tools for name in ("write", "edit")),
+            approve=partial(self._desk.ask, job.id, job.live),
+            approved=admitted.kind.approve,
             note=partial(self._note, job),
             max_chars=min(RESULT_CHARS, window) if window else RESULT_CHARS,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from slate_lab.config import LabConfig, LimitsSpec
 from slate_lab.records import Limits
@@ -29,6 +30,7 @@ class ThreadType(Struct, frozen=True, kw_only=True):
         limits: limits of its actions, where the action sets none.
         fixed: a project listed its tools: it gets none that units add.
         slots: the slots around its turn: `all`, `base` or ids; None is none.
+        approve: tools whose every call a person must approve.
     """
 
     name: str
@@ -38,6 +40,7 @@ class ThreadType(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     fixed: bool = False
     slots: str | tuple[str, ...] | None = None
+    approve: tuple[str, ...] = ()
 
 
 _WRITERS = (*READ_ONLY, "write", "edit", "bash", "python")
@@ -83,8 +86,9 @@ def thread_types(config: LabConfig) -> Mapping[str, ThreadType]:
             limits=limits_of(spec.limits).over(base.limits),
             fixed=spec.tools is not None,
             slots=tuple(spec.slots) if isinstance(spec.slots, list) else spec.slots or base.slots,
+            approve=tuple(spec.approve),
         )
-    return types
+    return {name: replace(t, approve=(*config.tools.approve, *t.approve)) for name, t in types.items()}
 
 
 def limits_of(spec: LimitsSpec) -> Limits:

@@ -58,7 +58,7 @@ async def test_a_call_that_is_denied_never_runs(tmp_path):
         asked.append((tool, arguments))
         raise ToolFailed("a person denied it")
 
-    kit = Kit(Workspace(tmp_path), approve=deny)
+    kit = Kit(Workspace(tmp_path), approve=deny, approved=["plain"])
     with pytest.raises(ToolFailed, match="denied"):
         await make_tool(plain).call(kit, {"word": "x"})
     assert asked == [("plain", {"word": "x"})]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Annotated, Any, Protocol, get_type_hints
@@ -63,7 +63,7 @@ class Kit:
         context: ids of its context episodes.
         tools: what this worker was granted, by name.
         writable: whether its commands may change the workspace: its type has tools that write.
-        approve: asked before every call; None lets all be made.
+        approve, approved: asked before every call of one of the tools `approved`; None lets all be made.
         note: keeps an event of this thread.
         max_chars: the most characters one result should have; short notes come on top.
         stopped: set when no tool may start or change anything any more.
@@ -84,6 +84,7 @@ class Kit:
         tools: Mapping[str, Tool] | None = None,
         writable: bool = True,
         approve: Approve | None = None,
+        approved: Collection[str] = (),
         note: Callable[[str, dict[str, Any]], object] = lambda kind, data: None,
         max_chars: int = 8_000,
         max_search_bytes: int = 64_000_000,
@@ -92,7 +93,7 @@ class Kit:
         self.workspace = workspace
         self.thread, self.kind, self.context = thread, kind, context
         self.tools: Mapping[str, Tool] = tools or {}
-        self.writable, self.approve = writable, approve
+        self.writable, self.approve, self.approved = writable, approve, approved
         self.call: Nested = self._plain_call
         self._note, self._noted = note, set[str]()
         self.max_chars = max_chars
@@ -231,7 +232,7 @@ class Tool(Struct, frozen=True):
             ToolFailed: the kit was stopped, the arguments do not fit, a person denied it, or the tool says why not.
         """
         kit.check()
-        if kit.approve is not None:
+        if kit.approve is not None and self.spec.name in kit.approved:
             await kit.approve(self.spec.name, arguments)
         if inspect.iscoroutinefunction(self.run):
             return str(await self.run(kit, arguments))

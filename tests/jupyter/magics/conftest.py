@@ -107,6 +107,15 @@ class MemoryLab:
     def live(self) -> list[MemoryHandle]:
         return [h for h in self.handles if not h.done()]
 
+    def approvals(self) -> list[Any]:
+        return []
+
+    def approve(self, id: str) -> list[Any]:
+        return []
+
+    def deny(self, id: str, why: str = "") -> list[Any]:
+        return []
+
     def graph(self) -> str:
         return "graph"
 
