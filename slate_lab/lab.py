@@ -448,6 +448,21 @@ class Lab:
         """All threads of the store, oldest first."""
         return self.store.threads.list()
 
+    def replay(self, mode: str | None = None) -> dict[str, Any]:
+        """What is recorded and what was answered from the record; `mode` changes what happens from now on.
+
+        Args:
+            mode: `auto`, `record` or `replay`; None only tells.
+
+        Raises:
+            LabError: `replay_off`, this lab was opened without a recording.
+        """
+        if self._cassette is None:
+            if mode is None:
+                return {"mode": "off", "file": None, "recordings": 0, "answered": 0, "recorded": 0}
+            raise LabError("nothing is recorded here: set replay.mode in slate.yaml, and open anew", code="replay_off")
+        return self._cassette.turn_to(mode).describe() if mode else self._cassette.describe()
+
     def episodes(self) -> list[Episode]:
         """All episodes of the store, oldest first."""
         return self.store.episodes.list()

@@ -5,7 +5,8 @@ versioned hash of its route and its JSON body, whose keys are sorted: not of hos
 request gets the n-th recording. Used by `replay.ReplayTransport`; the lab opens it and saves it.
 
 A line of the file is one recording, as JSON; lines are sorted by key and number, so that the same recordings are the
-same bytes. Each is appended the moment it is complete.
+same bytes. Each is appended the moment it is complete; processes that share a file take turns, so that none loses what
+another wrote.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from slate_lab.models.tape import VERSION, Chunk, Recording
 if TYPE_CHECKING:
     from slate_lab.config import ReplaySpec
 
-__all__ = ["VERSION", "Cassette", "Recording", "body_of", "pack", "request_key"]
+__all__ = ["VERSION", "Cassette", "Mode", "Recording", "body_of", "pack", "request_key"]
 
 DEFAULT_FILE = "replay.jsonl"
 Mode = Literal["auto", "record", "replay"]
+_MODES: dict[str, Mode] = {"auto": "auto", "record": "record", "replay": "replay"}
 
 
 def request_key(route: str, body: Any) -> str:
@@ -58,6 +60,10 @@ class Cassette:
         mode: `auto` answers from the file and records what is missing, `record` records everything anew, `replay`
             never goes out.
 
+    Attributes:
+        answered: requests answered from it.
+        added: answers recorded.
+
     Raises:
         ConfigError: the file cannot be read; file and line are named.
     """
@@ -69,6 +75,7 @@ class Cassette:
         self._recordings = self._open()
         self._asked: defaultdict[str, set[int]] = defaultdict(set)
         self._fresh = False
+        self.answered = self.added = 0
 
     @classmethod
     def open_for(cls, spec: ReplaySpec, root: Path) -> Cassette | None:
@@ -95,7 +102,9 @@ class Cassette:
 
     def find(self, key: str, n: int) -> Recording | None:
         """The recording that answers a request; None while recording anew."""
-        return None if self.mode == "record" else self._recordings.get((key, n))
+        found = None if self.mode == "record" else self._recordings.get((key, n))
+        self.answered += found is not None
+        return found
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -106,9 +115,11 @@ class Cassette:
         """Keep a whole answer, and append it to the file; where that fails it is kept for `save`, with a warning."""
         self._recordings[recording.key, recording.n] = recording
         self._fresh = True
+        self.added += 1
         try:
-            torn = tape.append(self.path, recording)
-        except (OSError, ConfigError) as error:
+            with tape.turn(self.path):
+                torn = tape.append(self.path, recording)
+        except (OSError, ConfigError) as error:  # a lock that is not free in time is an OSError too
             self._warn(f"{self.path}: an answer could not be appended ({error}); it is written when the file is saved")
             return
         if torn:
@@ -123,16 +134,37 @@ class Cassette:
         if not self._fresh:
             return
         try:
-            found = tape.load(self.path)
-            if found.torn:
-                tape.mend(self.path, found)
-                self._warn(self._torn("another process left a last line that was cut off; it was moved to"))
-            merged = {**found.recordings, **self._recordings}
-            tape.write(self.path, [merged[at] for at in sorted(merged)])
+            with tape.turn(self.path):
+                self._rewrite()
         except (OSError, ConfigError) as error:
             self._warn(f"{self.path}: the recordings could not be put in order ({error}); the file is as it was")
             return
         self._fresh = False
+
+    def turn_to(self, mode: str) -> Cassette:
+        """Answer and record by `mode` from now on.
+
+        Raises:
+            ModelError: `bad-request`, there is no such mode.
+        """
+        if mode not in _MODES:
+            raise ModelError("bad-request", f"there is no replay mode {mode!r}; it is one of {', '.join(_MODES)}")
+        self.mode = _MODES[mode]
+        return self
+
+    def describe(self) -> dict[str, Any]:
+        """What a person is told: mode, file, recordings in it, answers from it and recordings made since it opened."""
+        told: dict[str, Any] = {"mode": self.mode, "file": str(self.path), "recordings": self.count}
+        told |= {"answered": self.answered, "recorded": self.added}
+        return {**told, "warnings": list(self.warnings)} if self.warnings else told
+
+    def _rewrite(self) -> None:
+        found = tape.load(self.path)
+        if found.torn:
+            tape.mend(self.path, found)
+            self._warn(self._torn("another process left a last line that was cut off; it was moved to"))
+        merged = {**found.recordings, **self._recordings}
+        tape.write(self.path, [merged[at] for at in sorted(merged)])
 
     def _open(self) -> dict[tuple[str, int], Recording]:
         found = tape.load(self.path)

@@ -8,21 +8,27 @@ not torn but edited: that is an error with its number. Called by the cassette.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import secrets
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import filelock
 import msgspec
 from msgspec import Struct
 
 from slate_lab.errors import ConfigError, Place, Problem
 
-__all__ = ["VERSION", "Chunk", "Recording", "Tape", "append", "load", "mend", "torn_name", "write"]
+__all__ = ["VERSION", "Chunk", "Recording", "Tape", "append", "load", "mend", "torn_name", "turn", "write"]
 
 VERSION = 1
+LOCK_S = 30.0
+"""How long another process may write a file before waiting for it is given up."""
+
 Chunk = str | dict[str, str]
 
 
@@ -104,6 +110,16 @@ def mend(path: Path, tape: Tape) -> None:
     if tape.open:
         with path.open("ab") as file:
             file.write(b"\n")
+
+
+def turn(path: Path) -> filelock.BaseFileLock:
+    """The lock of a file among the processes of this user: who appends to it or writes it anew holds it.
+
+    It lies in the system's folder for temporary files, so that nothing is left beside a notebook.
+    """
+    mark = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:24]
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return filelock.FileLock(Path(tempfile.gettempdir()) / f"slate-lab-{user}-{mark}.lock", timeout=LOCK_S)
 
 
 def append(path: Path, recording: Recording) -> bool:

@@ -133,6 +133,10 @@ class Door(Protocol):
         """Spend by thread, model and kind as a view."""
         ...
 
+    def replay(self, mode: str | None = None) -> Mapping[str, Any]:
+        """Mode, file and counts of the recording; changes the mode if one is given."""
+        ...
+
     def models(self) -> Sequence[Mapping[str, Any]]:
         """One plain row per logical model."""
         ...

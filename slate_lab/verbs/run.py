@@ -183,6 +183,10 @@ def _models(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[Mapping[
     return list(door.models())
 
 
+def _replay(asked: Asked, door: Door, names: Mapping[str, Any]) -> Any:
+    return dict(door.replay(asked["mode"]))
+
+
 def _config(asked: Asked, door: Door, names: Mapping[str, Any]) -> Any:
     if asked["schema"]:
         return schema()
@@ -203,6 +207,7 @@ _VERBS: dict[str, Callable[[Asked, Door, Mapping[str, Any]], Any]] = {
     "budget": _budget,
     "frames": _frames,
     "models": _models,
+    "replay": _replay,
     "config": _config,
 }
 

@@ -209,6 +209,19 @@ COMMANDS: tuple[Command, ...] = (
         lists=True,
     ),
     Command(
+        "replay",
+        "what answers are recorded and replayed; with a mode, what happens from now on",
+        (
+            Option(
+                "mode",
+                "auto (replay, and record what is missing), record (everything anew) or replay (never go out)",
+                choices=("auto", "record", "replay"),
+                at=("magic",),
+            ),
+        ),
+        lists=True,
+    ),
+    Command(
         "config",
         "the configuration in force",
         (Option("--schema", "the JSON Schema of slate.yaml instead"),),
