@@ -79,7 +79,7 @@ class WireModel(ABC):
         self._headers = dict(headers or {})
         if base.username and key is None:
             self._headers["authorization"] = basic(base.username, base.password)
-        self._password = [Secret(base.password)] if base.password else []
+        self._password = [Secret(value) for value in (base.password, *base.params.values()) if value]
         self._stream = stream
         self._clock = clock
         self._timeout = {"connect": min(CONNECT_S, timeout_s), "read": timeout_s, "write": timeout_s, "pool": 30.0}

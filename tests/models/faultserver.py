@@ -40,6 +40,7 @@ class FaultServer:
     Attributes:
         requests: bodies that arrived.
         headers: their headers.
+        queries: their queries.
         closed: set when a client went away in the middle of an answer.
         sockets: client ports seen, to count connections.
     """
@@ -50,6 +51,7 @@ class FaultServer:
         self.headers: list[dict[str, str]] = []
         self.closed = asyncio.Event()
         self.sockets: set[object] = set()
+        self.queries: list[str] = []
         self.url = ""
 
     async def __aenter__(self) -> FaultServer:
@@ -69,6 +71,7 @@ class FaultServer:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(await request.json())
+        self.queries.append(request.query_string)
         self.headers.append({k.lower(): v for k, v in request.headers.items()})
         assert request.transport is not None
         self.sockets.add(request.transport.get_extra_info("peername"))
