@@ -40,6 +40,7 @@ from slate_lab.weave.dispatch import Dispatcher
 from slate_lab.weave.handle import Handle
 from slate_lab.weave.intake import again, read_action
 from slate_lab.weave.loop import LoopThread, refuse_on
+from slate_lab.weave.purse import Purse
 from slate_lab.weave.run import Runner
 from slate_lab.weave.slotroom import Dispatch, SlotRoom
 from slate_lab.weave.toolbox import Toolbox
@@ -99,8 +100,10 @@ class Lab:
         self.units = Units(trust, patterns=config.worker_extensions, taken=base)
         self._toolbox = Toolbox(base, self.units)
         self._desk = Desk(store, seconds=config.tools.approve_s)
+        purse = Purse(store, config.limits, prices, clock=clock)
         runner = Runner(
             store=store,
+            purse=purse,
             gate=Gate(
                 prices,
                 pace=Pacer(config, clock=clock),
@@ -126,6 +129,7 @@ class Lab:
             clock=clock,
             nonce=nonce,
             priced=lambda route: prices.knows(route, at_ns=clock()),
+            purse=purse,
         )
         self._slots = SlotRoom(
             root=root,

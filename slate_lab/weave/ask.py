@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from functools import partial
 
-from slate_lab.config import LabConfig
-from slate_lab.errors import LimitExceeded, ModelError
+from slate_lab.errors import ModelError
 from slate_lab.models.gate import Gate
 from slate_lab.models.protocol import Delta
 from slate_lab.records import Attempt, Call, CallKind, Cost, Reply, Request, Route, Usage
-from slate_lab.records.call import NANO
 from slate_lab.routing.policy import Grant
 from slate_lab.routing.recovery import Candidate, Ended, Held, classify, plan_hop
 from slate_lab.store import Store
 from slate_lab.weave.job import Job
+from slate_lab.weave.purse import Purse
 from slate_lab.weave.recover import Ways, ended, fitted, look, note_hop, note_passed, retry_of
 
-__all__ = ["Asker", "check_caps", "sum_attempts"]
+__all__ = ["Asker", "sum_attempts"]
 
 Keep = Callable[[Reply], None]
 """Keeps what a reply says."""
-
-_DAY_NS = 86_400 * NANO
 
 
 class Asker:
@@ -37,8 +33,7 @@ class Asker:
     Args:
         job, grant: who asks, and the route it was given.
         ways: models, and the order of recovery.
-        gate, store, config: what the lab wired.
-        priced: whether a route may be asked under the caps in dollars that are set.
+        gate, store, purse: what the lab wired.
         recover: False where somebody else goes on to the next route: the compressor has a list of its own.
         hop, cause: which step of a recovery this route is, and why.
 
@@ -55,15 +50,14 @@ class Asker:
         ways: Ways,
         gate: Gate,
         store: Store,
-        config: LabConfig,
-        priced: Callable[[Route], bool] = lambda route: True,
+        purse: Purse,
         recover: bool = True,
         hop: int = 0,
         cause: str = "",
     ) -> None:
         self._job, self.grant, self._first = job, grant, grant
-        self._ways, self._gate, self._store, self._config = ways, gate, store, config
-        self._priced, self._recover = priced, recover
+        self._ways, self._gate, self._store, self._purse = ways, gate, store, purse
+        self._recover = recover
         self._hop, self._cause = hop, cause
         self.exhausted = False
 
@@ -74,7 +68,7 @@ class Asker:
 
         Raises:
             ModelError: the request failed for good, on every route that could be asked.
-            LimitExceeded: the session, the day or the project has spent what it may.
+            LimitExceeded: what is left of a cap in dollars does not pay for the call.
         """
         tried: list[Route] = []
         order: tuple[Candidate, ...] = ()
@@ -118,7 +112,7 @@ class Asker:
         return tell
 
     def _look(self, request: Request, candidate: Candidate) -> Grant | Held:
-        return look(self._ways, candidate, request, priced=self._priced)
+        return look(self._ways, candidate, request, priced=partial(self._purse.payable, self._job))
 
     async def _once(
         self, request: Request, kind: CallKind, hop: int, cause: str, on_delta: Delta | None, keep: Keep | None
@@ -127,18 +121,18 @@ class Asker:
         job, grant = self._job, self.grant
         if job.ended_ns is not None or (job.cancelled and kind != "compressor"):
             raise asyncio.CancelledError  # a worker that swallowed its cancellation asks nothing more
-        check_caps(self._config, self._store, job.clock())
         if grant is not self._first:
             request = fitted(request, grant)
             job.live.doing = f"asking {grant.logical} on {grant.route.provider}"
         model = job.own_model(grant.route.provider) or self._ways.model(grant)
+        hold = self._purse.hold(job, grant, request, kind)
         trail: list[Attempt] = []
         started, outcome, error, finish = job.clock(), "cancelled", None, None
         reply: Reply | None = None
         try:
             rules = None if hasattr(model, "retry") else retry_of(grant.provider)
             reply = await self._gate.ask(
-                model, grant.route, request, trail=trail, on_delta=on_delta, on_wait=self._waits(), retry=rules
+                model, grant.route, hold.request, trail=trail, on_delta=on_delta, on_wait=self._waits(), retry=rules
             )
             outcome, finish = "ok", reply.finish
             return reply
@@ -167,6 +161,7 @@ class Asker:
             )
             with self._store.batch():
                 self._store.calls.add(call)
+                hold.settle(usage, cost)
                 if reply is not None and reply.ignored:
                     self._store.events.add("stream.ignored", thread=job.id, data={**reply.ignored})
                 if reply is not None and keep is not None:
@@ -183,20 +178,3 @@ def sum_attempts(trail: Sequence[Attempt]) -> tuple[Usage, Cost]:
     price = next((c.price for c in reversed(costs) if c.price), None)
     known = [c.nusd for c in costs if c.nusd is not None]
     return usage, Cost(nusd=sum(known) if len(known) == len(costs) else None, price=price)
-
-
-def check_caps(config: LabConfig, store: Store, now_ns: int) -> None:
-    """Refuse another call when a spending cap is reached.
-
-    Raises:
-        LimitExceeded: with the cap's name, dollars used and allowed.
-    """
-    limits, spent = config.limits, store.calls.spent_nusd
-    scopes: tuple[tuple[str, Decimal | None, Callable[[], int]], ...] = (
-        ("session_usd", limits.session.usd, partial(spent, session=store.session)),
-        ("day_usd", limits.day.usd, partial(spent, since_ns=now_ns // _DAY_NS * _DAY_NS)),
-        ("project_usd", limits.project.usd, spent),
-    )
-    for kind, cap, used in scopes:
-        if cap is not None and used() >= cap * NANO:
-            raise LimitExceeded(kind, used=used() / NANO, limit=float(cap))

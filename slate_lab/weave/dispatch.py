@@ -27,6 +27,7 @@ from slate_lab.weave.handle import Handle
 from slate_lab.weave.job import Job
 from slate_lab.weave.limit import meters_here
 from slate_lab.weave.perspectives import read_perspective
+from slate_lab.weave.purse import Purse
 from slate_lab.weave.recover import Ways
 from slate_lab.weave.run import GRACE_S, Runner
 from slate_lab.weave.schedule import Queue
@@ -53,6 +54,7 @@ class Dispatcher:
         clock: nanoseconds since the epoch.
         nonce: a fence word for a source.
         priced: whether the price of a route is known.
+        purse: sets money aside for what is admitted.
     """
 
     def __init__(
@@ -68,11 +70,12 @@ class Dispatcher:
         clock: Callable[[], int],
         nonce: Callable[[str], str],
         priced: Callable[[Route], bool],
+        purse: Purse,
     ) -> None:
         self.types = thread_types(config)
         self.tools = tools
         self.limits: Limits = limits_of(config.limits.thread)
-        self.nonce, self.priced = nonce, priced
+        self.nonce, self.priced, self._purse = nonce, priced, purse
         scopes = config.limits
         self._capped = any(scope.usd is not None for scope in (scopes.session, scopes.day, scopes.project))
         self._root = root
@@ -203,7 +206,7 @@ class Dispatcher:
                 raise DispatchError.of("lab_closed", "the lab is closed: open it again with Lab.open")
             self._refuse_full(len(admitted))
             made: list[Job] = []
-            with self._store.batch() if claims or len(admitted) > 1 else nullcontext():
+            with self._store.batch() if claims or len(admitted) > 1 or self._purse.shared else nullcontext():
                 if claims:  # no other kernel writes between this look and the commit
                     self._refuse_claims(admitted, plan)
                 for i in plan.order:
@@ -234,7 +237,8 @@ class Dispatcher:
             model=grant.route.model,
             window=grant.capabilities.window,
         )
-        return Job(
+        reserved = self._purse.admit(thread.id, admitted)
+        job = Job(
             thread,
             admitted,
             clock=self._clock,
@@ -243,6 +247,8 @@ class Dispatcher:
             blocks=meters_here(),
             cancel=self._ask_cancel,
         )
+        job.reserved_nusd = reserved
+        return job
 
     def handle(self, id: str) -> Handle | None:
         """The handle of an action that has not settled."""

@@ -30,6 +30,7 @@ class Job:
         cancelled: a person or a closing lab asked for the end.
         compress: whether a model may still be asked for the compression.
         blocks: meters of the blocks it was dispatched in.
+        reserved_nusd: money that was set aside for it when it was admitted, and is not spent yet.
         hops: how recovery went from route to route; `ran` is the route that answered the worker last.
         exhaustion: the error that proved the last exhaustion of a route.
         compressor: the model of the list of compressors that wrote the episode.
@@ -63,6 +64,7 @@ class Job:
         self.compress = True
         self.steer: list[str] = []
         self.hops: list[Hop] = []
+        self.reserved_nusd = 0
         self.ran: Grant | None = None
         self.exhaustion = ""
         self.compressor: str | None = None

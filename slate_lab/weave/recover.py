@@ -136,7 +136,9 @@ def ended(job: Job, store: Store, kind: CallKind, error: ModelError, plan: Ended
     return final
 
 
-def compressors(job: Job, ways: Ways, store: Store, names: list[str]) -> Iterator[tuple[Grant, int, str]]:
+def compressors(
+    job: Job, ways: Ways, store: Store, names: list[str], *, priced: Callable[[Route], bool]
+) -> Iterator[tuple[Grant, int, str]]:
     """The routes that may write the episode, forward only: each with its hop, and why the one before it gave up.
 
     Whoever iterates goes on only when the retries of a route were proved to be used up. If none of the list can be
@@ -152,6 +154,8 @@ def compressors(job: Job, ways: Ways, store: Store, names: list[str]) -> Iterato
         try:
             grant = ways.take(candidate)
             ways.model(grant)
+            if not priced(grant.route):
+                raise DispatchError.of("unpriced", f"the price of {grant.route} is unknown, and a cap is set")
         except (DispatchError, ModelError) as e:
             data = {"model": candidate.logical, "route": str(candidate.route), "code": e.code, "why": e.message}
             store.events.add("compressor.skipped", thread=job.id, data=data)

@@ -30,6 +30,7 @@ from slate_lab.weave.history import History
 from slate_lab.weave.job import Job
 from slate_lab.weave.meter import Meter
 from slate_lab.weave.outcome import Settlement, plan_settlement, plan_unstored
+from slate_lab.weave.purse import Purse
 from slate_lab.weave.recover import Ways, compressors, remember
 from slate_lab.weave.stuck import Circles
 from slate_lab.weave.toolbox import Toolbox
@@ -57,7 +58,7 @@ class Runner:
         turns: the slots around workers; None where a lab has none.
 
     Args:
-        store, gate, routes, config, workspace: what the lab wired.
+        store, gate, purse, routes, config, workspace: what the lab wired.
         nonce: a fence word for a source.
         toolbox: starts the units of a worker; what fails there fails the action before it begins.
         desk: where calls of tools wait for a person.
@@ -68,6 +69,7 @@ class Runner:
         *,
         store: Store,
         gate: Gate,
+        purse: Purse,
         routes: Ways,
         config: LabConfig,
         workspace: Workspace,
@@ -75,7 +77,7 @@ class Runner:
         toolbox: Toolbox,
         desk: Desk,
     ) -> None:
-        self._store, self._gate, self._routes = store, gate, routes
+        self._store, self._gate, self._routes, self._purse = store, gate, routes, purse
         self._config, self._workspace, self._nonce = config, workspace, nonce
         self._toolbox, self._desk = toolbox, desk
         self.turns: WorkerTurns | None = None
@@ -133,7 +135,7 @@ class Runner:
         return self._asker(job, grant)
 
     def _asker(self, job: Job, grant: Grant, **more: Any) -> Asker:
-        return Asker(job, grant, ways=self._routes, gate=self._gate, store=self._store, config=self._config, **more)
+        return Asker(job, grant, ways=self._routes, gate=self._gate, store=self._store, purse=self._purse, **more)
 
     async def _close_tools(self, job: Job) -> None:
         """The conversation is over: no tool changes anything any more, and what tools hold open is closed."""
@@ -227,7 +229,9 @@ class Runner:
         job.live.doing, job.live.text = "compressing", ""
         base, spec = self._base(job, settlement, outcome), self._config.compressor
         episode = base
-        for grant, hop, cause in compressors(job, self._routes, self._store, spec.models):
+        for grant, hop, cause in compressors(
+            job, self._routes, self._store, spec.models, priced=partial(self._purse.payable, job)
+        ):
             ask = self._asker(job, grant, recover=False, hop=hop, cause=cause)
             episode = await self._conclude(job, base, settlement, outcome, ask)
             if not ask.exhausted:
