@@ -35,12 +35,18 @@ def cite(thread: str, facts: Sequence[Fact], *, room: int | None, nonce: str) ->
     """
     most = CITED_TOKENS if room is None else min(CITED_TOKENS, room // SHARE)
     seen, left_out = tail(list(facts), room=most, count=tokens.count)
-    lines = [f"({left_out:,} characters of earlier facts left out)"] if left_out else []
+    lines = [_left_out(seen[0].fact.n if seen else 0, left_out)] if left_out or (seen and seen[0].fact.n > 1) else []
     for part in seen:
         lines += [f"[{_label(part.fact)}]", clean_block("\n".join(part.lines))]
     inner = "\n".join(lines) or "(nothing was found)"
     fence = grown_fence(nonce, inner)
     return f"<<<{fence} facts of {thread}\n{inner}\n{fence}>>>"
+
+
+def _left_out(first: int, chars: int) -> str:
+    """One mark for what the caps dropped and what does not fit."""
+    size = f", at least {chars:,} characters" if chars else ""
+    return f"(earlier facts left out{size}; the first one here is fact {first})"
 
 
 def _label(fact: Fact) -> str:

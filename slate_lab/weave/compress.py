@@ -99,6 +99,7 @@ def plan_compression(
     max_output_tokens: int,
     max_input_tokens: int | None,
     count: Callable[[str], int],
+    dropped: int = 0,
 ) -> Plan:
     """The one request that compresses an action.
 
@@ -111,6 +112,7 @@ def plan_compression(
         max_output_tokens: the most the record may take.
         max_input_tokens: the most the prompt may take; None leaves it to the window.
         count: tokens of a text.
+        dropped: characters of facts that the caps left out already; marked together with what does not fit.
     """
     window = capabilities.window
     bounds = SMALL if window is not None and window <= SMALL_WINDOW else LARGE
@@ -123,6 +125,7 @@ def plan_compression(
         frame += bounds.lines * LINE_TOKENS
     room = max(MARGIN, min(rooms) - frame) if rooms else None
     seen, omitted = tail([*facts, *unheard(facts, final)], room=room, count=count)
+    omitted += dropped
     picks = picks_of(seen, final) if bounds.enforced and capabilities.schema else ()
     choices = choose(seen, final=final, task=action.task, limit=bounds.lines)
     schema = schema_of(choices, bounds) if capabilities.schema else None

@@ -119,6 +119,7 @@ async def _compress(
         max_output_tokens=spec.max_output_tokens,
         max_input_tokens=SMALL_INPUT if small else None,
         count=tokens.count,
+        dropped=base.omitted,
     )
     try:
         reply = await ask(plan.request)

@@ -16,7 +16,9 @@ import pytest
 import slate_lab as sl
 from slate_lab.errors import DispatchError, LabError, ModelError, StoreError
 from slate_lab.records import Episode, Reply, Request
-from slate_lab.weave.tools.kit import Kit, Tool, make_tool
+from slate_lab.weave.toolbox import Toolbox
+from slate_lab.weave.tools.kit import Kit, make_tool
+from slate_lab.weave.units import Crew, Resolution
 from tests.weave.engine import Engine
 
 READ_A = {"tool": "read", "args": {"path": "notes/a.md"}}
@@ -154,13 +156,19 @@ def test_cancelled_while_queued(open_lab):
 async def test_start_up_of_a_worker_extension_fails(project, facts):
     """Failed before the first call, compressed if there are facts, else fixed form; the caller gets the episode."""
 
-    async def start_up(kit: Any) -> Any:
-        if facts:
-            (job,) = engine.dispatcher.jobs()
-            job.found.text("the unit said this while it started")
-        raise LabError("the unit grep-plus could not start: no index", code="startup_failed")
+    class Failing(Crew):
+        async def start(self) -> None:
+            if facts:
+                (job,) = engine.dispatcher.jobs()
+                job.found.text("the unit said this while it started")
+            raise LabError("the unit grep-plus could not start: no index", code="startup_failed")
 
-    engine = Engine(project, sl.ScriptedModel(["never"]), more_tools=start_up)
+    class Box(Toolbox):
+        def crew(self, kit: Kit, admitted: Any) -> Crew:
+            none: dict[str, Any] = {"providers": {}, "granted": {}, "taken": (), "live": set()}
+            return Failing(Resolution(), kit=kit, late=lambda name, reads: False, **none)
+
+    engine = Engine(project, sl.ScriptedModel(["never"]), toolbox=Box)
     episode = await engine.dispatch("x", type="researcher")
     thread = engine.store.threads.get("t1")
     assert thread is not None
@@ -268,12 +276,9 @@ async def test_an_infrastructure_error_ends_the_thread_instead_of_being_argued_w
         """Look."""
         raise fault
 
-    async def more(kit: Kit) -> dict[str, Tool]:
-        return {"look": make_tool(look)}
-
     model = sl.ScriptedModel([READ_A, {"tool": "look", "args": {}}, "I would argue"])
-    engine = Engine(project, model, more_tools=more)
-    episode = await engine.dispatch("x", type="researcher")
+    engine = Engine(project, model, tools={"look": make_tool(look)}, threadTypes={"probe": {"tools": ["read", "look"]}})
+    episode = await engine.dispatch("x", type="probe")
     assert (episode.status, episode.code, episode.compression) == ("failed", code, "fixed")
     assert len(model.requests) == 2
     assert episode.fact_count == 1

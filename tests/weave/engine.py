@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from slate_lab.config import LabConfig
+from slate_lab.config import LabConfig, Trust
 from slate_lab.models.gate import Gate
 from slate_lab.models.prices import PriceBook
 from slate_lab.models.protocol import Model
@@ -18,9 +18,11 @@ from slate_lab.weave.brief import seeded_fence
 from slate_lab.weave.dispatch import Dispatcher
 from slate_lab.weave.handle import Handle
 from slate_lab.weave.intake import action_of
-from slate_lab.weave.run import MoreTools, Runner
-from slate_lab.weave.tools import BUILT_IN
+from slate_lab.weave.run import Runner
+from slate_lab.weave.toolbox import Toolbox
+from slate_lab.weave.tools import BUILT_IN, Tool
 from slate_lab.weave.tools.workspace import Workspace
+from slate_lab.weave.units import Units
 
 
 class Ticks:
@@ -35,7 +37,7 @@ class Ticks:
 
 
 class Engine:
-    """A dispatcher on the running loop; `config` are keys of slate.yaml."""
+    """A dispatcher on the running loop; `tools` join the built-in ones, `config` are keys of slate.yaml."""
 
     def __init__(
         self,
@@ -43,7 +45,8 @@ class Engine:
         model: Model,
         *,
         store: Store | None = None,
-        more_tools: MoreTools | None = None,
+        tools: Mapping[str, Tool] | None = None,
+        toolbox: type[Toolbox] = Toolbox,
         clock: Callable[[], int] | None = None,
         **config: Any,
     ) -> None:
@@ -53,6 +56,7 @@ class Engine:
         self.store = store or Store.open(":memory:", clock=clock)
         shelf = Shelf(policy, env={}, given=model, progress=lambda text, share: None)
         prices = PriceBook.from_config(policy.config)
+        box = toolbox({**BUILT_IN, **(tools or {})}, Units(Trust.of(root)))
         runner = Runner(
             store=self.store,
             gate=Gate(prices, clock=clock),
@@ -60,7 +64,7 @@ class Engine:
             config=policy.config,
             workspace=Workspace(root),
             nonce=seeded_fence,
-            more_tools=more_tools,
+            toolbox=box,
         )
         self.dispatcher = Dispatcher(
             loop=asyncio.get_running_loop(),
@@ -72,7 +76,7 @@ class Engine:
             clock=clock,
             nonce=seeded_fence,
             priced=lambda route: True,
-            tools=BUILT_IN,
+            tools=box,
         )
 
     def dispatch(self, task: str, **options: Any) -> Handle:

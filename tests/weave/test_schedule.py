@@ -41,6 +41,20 @@ def test_a_capped_route_never_holds_up_the_others():
     assert queue.leave("t1") == ["t2"]
 
 
+def test_a_cap_of_a_route_and_one_of_its_provider_both_hold():
+    """A waiter starts when all its caps allow it, and what holds it up is named."""
+    queue = Queue(9, caps={"openai": 2, "openai/small": 1})
+    assert queue.join("t1", "openai", "openai/small") == ["t1"]
+    assert queue.join("t2", "openai", "openai/small") == []
+    assert queue.join("t3", "openai", "openai/large") == ["t3"]
+    assert queue.join("t4", "openai", "openai/large") == []
+    assert queue.join("t5", "groq", "groq/x") == ["t5"]
+    assert (queue.held_up("t2"), queue.held_up("t4"), queue.held_up("t5")) == ("openai", "openai", None)
+    assert queue.leave("t1") == ["t2"]
+    assert queue.leave("t3") == ["t4"]
+    assert queue.leave("t2") == []
+
+
 def test_joining_twice_is_a_fault():
     """One action is in line once."""
     queue = Queue(1)
