@@ -14,6 +14,7 @@ from slate_lab.models.protocol import Model
 from slate_lab.routing.policy import Policy
 from slate_lab.routing.shelf import Shelf
 from slate_lab.store import Store
+from slate_lab.weave.approval import Desk
 from slate_lab.weave.brief import seeded_fence
 from slate_lab.weave.dispatch import Dispatcher
 from slate_lab.weave.handle import Handle
@@ -65,6 +66,7 @@ class Engine:
             workspace=Workspace(root),
             nonce=seeded_fence,
             toolbox=box,
+            desk=Desk(self.store, seconds=policy.config.tools.approve_s),
         )
         self.dispatcher = Dispatcher(
             loop=asyncio.get_running_loop(),
