@@ -19,6 +19,7 @@ from slate_lab.weave.brief import seeded_fence
 from slate_lab.weave.dispatch import Dispatcher
 from slate_lab.weave.handle import Handle
 from slate_lab.weave.intake import action_of
+from slate_lab.weave.purse import Purse
 from slate_lab.weave.run import Runner
 from slate_lab.weave.toolbox import Toolbox
 from slate_lab.weave.tools import BUILT_IN, Tool
@@ -58,8 +59,10 @@ class Engine:
         shelf = Shelf(policy, env={}, given=model, progress=lambda text, share: None)
         prices = PriceBook.from_config(policy.config)
         box = toolbox({**BUILT_IN, **(tools or {})}, Units(Trust.of(root)))
+        purse = Purse(self.store, policy.config.limits, prices, clock=clock)
         runner = Runner(
             store=self.store,
+            purse=purse,
             gate=Gate(prices, clock=clock),
             routes=shelf,
             config=policy.config,
@@ -78,6 +81,7 @@ class Engine:
             clock=clock,
             nonce=seeded_fence,
             priced=lambda route: True,
+            purse=purse,
             tools=box,
         )
 
