@@ -39,7 +39,7 @@ browser: .venv-lab/ready  ## JupyterLab under headless Chromium; screenshots in 
 	@$(LAB)/python -m pytest -m browser -rs tests/browser
 
 drill: .venv/ready  ## kill processes at random points and count what is lost
-	@$(BIN)/python -m pytest -m drill -rs
+	@$(BIN)/python -m pytest -m drill -rs -s
 
 bench: .venv/ready  ## import time and cost of a dispatch beside the bare loop, in one run
 	@$(BIN)/python -m bench

@@ -54,35 +54,61 @@ class Database:
         durability: see the module.
         busy_s: seconds a statement waits for another process that is writing.
         vfs: SQLite's name of another way to reach files, e.g. `unix-dotfile` for disks without locks.
+        look: SQLite's words for opening it to read only, e.g. `mode=ro`; None opens it to write.
     """
 
     def __init__(
-        self, path: Path | str, *, durability: Durability = "normal", busy_s: float = BUSY_S, vfs: str | None = None
+        self,
+        path: Path | str,
+        *,
+        durability: Durability = "normal",
+        busy_s: float = BUSY_S,
+        vfs: str | None = None,
+        look: str | None = None,
     ) -> None:
         self.path = path if path == MEMORY else Path(path)
         self._closed = False
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self._depth = 0
-        self._vfs, self._busy_s = vfs, busy_s
+        self._vfs, self._busy_s, self._look = vfs, busy_s, look
+        self._kept: object = None
         self._reader: sqlite3.Connection | None = None
         self._reading = threading.Lock()
         self._conn = self._connect()
+        self._file: tuple[int, int] | None = None
         self.journal = ""
         try:
-            self._settle_in(durability)
+            if look is None:
+                self._settle_in(durability)
+            else:
+                self._settle_to_look()
+            self._file = self._identity()
         except BaseException:
             self._conn.close()
             raise
 
+    @property
+    def looking(self) -> bool:
+        """Whether it only reads."""
+        return self._look is not None
+
+    def keep(self, thing: object) -> None:
+        """Hold `thing` as long as this database: the folder of a private copy."""
+        self._kept = thing
+
     def run(self, sql: str, params: Sequence[Any] = ()) -> int:
         """Execute one statement; outside a transaction it is committed at once. Returns the rows it changed."""
         with self._lock:
+            if not self._depth:
+                self._check_there()
             return self._execute(sql, params).rowcount
 
     def insert(self, sql: str, params: Sequence[Any] = ()) -> int:
         """Execute one INSERT and return the rowid it was given."""
         with self._lock:
+            if not self._depth:
+                self._check_there()
             return self._execute(sql, params).lastrowid or 0
 
     def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -193,8 +219,10 @@ class Database:
 
     def _connect(self) -> sqlite3.Connection:
         target = str(self.path)
-        if self._vfs is not None:
-            target = f"{Path(self.path).absolute().as_uri()}?vfs={self._vfs}"
+        words = [f"vfs={self._vfs}"] if self._vfs is not None else []
+        words += [self._look] if self._look is not None else []
+        if words:
+            target = f"{Path(self.path).absolute().as_uri()}?{'&'.join(words)}"
         try:
             return sqlite3.connect(
                 target,
@@ -202,7 +230,7 @@ class Database:
                 isolation_level=None,
                 check_same_thread=False,
                 cached_statements=256,
-                uri=self._vfs is not None,
+                uri=bool(words),
             )
         except _REFUSED as error:
             raise self._explain(error) from error
@@ -225,6 +253,30 @@ class Database:
         self.run(f"PRAGMA synchronous = {'NORMAL' if wal and durability == 'normal' else 'FULL'}")
         self.run("PRAGMA wal_autocheckpoint = 4000")  # 16 MB: fewer waits for the disk than at the usual 4 MB
         self.run("PRAGMA journal_size_limit = 67108864")
+
+    def _settle_to_look(self) -> None:
+        self._execute("PRAGMA query_only = ON", ())
+        self.rows("SELECT count(*) FROM sqlite_schema")
+        self.journal = str(self.rows("PRAGMA journal_mode")[0][0])
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Which file the path names now; None if it names none."""
+        if self.path == MEMORY:
+            return None
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _check_there(self) -> None:
+        """Before a commit: SQLite would go on writing to a file that no path names any more."""
+        if self._file is not None and self._identity() != self._file:
+            raise StoreError(
+                f"the store {self.path} was deleted or replaced while it was open: what is stored from now on would be "
+                "in no file; close the lab and open it again (Lab.open), restore the file from a backup if you need it",
+                code="gone",
+            )
 
     def _wal(self) -> str:
         """The journal mode that the file really has after it was asked for a write-ahead log."""

@@ -27,7 +27,7 @@ from slate_lab.store.database import MEMORY, Database
 from slate_lab.store.recovery_step import RECOVERY
 from slate_lab.store.turns_step import TURNS
 
-__all__ = ["APPLICATION_ID", "STEPS", "Step", "migrate"]
+__all__ = ["APPLICATION_ID", "STEPS", "Step", "check_version", "migrate"]
 
 APPLICATION_ID = 0x534C4142
 """`SLAB` in the header of the file: tells a store from any other SQLite file."""
@@ -144,6 +144,17 @@ def migrate(database: Database, *, clock: Callable[[], int], steps: Sequence[Ste
         database.run(f"PRAGMA application_id = {APPLICATION_ID}")
         database.run(f"PRAGMA user_version = {wanted}")
     return backup
+
+
+def check_version(database: Database, *, steps: Sequence[Step] = STEPS) -> None:
+    """Refuse a store that this version could only read after bringing it up, which needs writing."""
+    wanted = steps[-1].version
+    if (found := _version(database, wanted)) < wanted:
+        raise StoreError(
+            f"the store {database.path} has tables of version {found}, this slate_lab reads {wanted}, and it cannot be "
+            "written to bring it up: make the file and its folder writable, or copy them",
+            code="read_only",
+        )
 
 
 def _version(database: Database, wanted: int) -> int:

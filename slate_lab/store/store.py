@@ -25,7 +25,8 @@ from slate_lab.store.database import MEMORY, Database, Durability
 from slate_lab.store.episodes import Episodes
 from slate_lab.store.events import Events
 from slate_lab.store.facts import Facts
-from slate_lab.store.migrations import migrate
+from slate_lab.store.looking import LOOKABLE, open_to_look
+from slate_lab.store.migrations import check_version, migrate
 from slate_lab.store.preferences import Preferences
 from slate_lab.store.reserves import Reserves
 from slate_lab.store.sessions import Sessions
@@ -47,6 +48,7 @@ class Store:
     Attributes:
         path: its file, or `":memory:"`.
         session: the id of this opening, `s3`.
+        read_only: it can only be looked at.
         journal: `wal`, `delete` where the filesystem cannot hold a write-ahead log, or `memory`.
         backup: the copy made before an older store was brought to this version, if one was.
         interrupted: ids of the threads that were found unfinished by a dead kernel when it was opened.
@@ -60,28 +62,40 @@ class Store:
         self._pid = os.getpid()
         self.path = database.path
         self.journal = database.journal
-        self.backup = migrate(database, clock=clock)
+        self.read_only = database.looking
+        self.backup: Path | None = None
+        self.interrupted: tuple[str, ...] = ()
         self.sessions = Sessions(database, clock=clock)
+        if database.looking:
+            check_version(database)
+            self._room(clock)
+            return
+        self.backup = migrate(database, clock=clock)
         try:
             with database.transaction():
                 dead = self.sessions.enter()
-                self.session = f"s{self.sessions.number}"
-                self.facts = Facts(database)
-                self.episodes = Episodes(database, self.facts)
-                self.threads = Threads(database, self.episodes, session=self.sessions.number, clock=clock)
-                self.calls = Calls(database, session=self.sessions.number)
-                self.events = Events(database, clock=clock)
-                self.blocks = Blocks(database, clock=clock)
-                self.approvals = Approvals(database, clock=clock)
-                self.turns = Turns(database, clock=clock)
-                self.preferences = Preferences(database, session=self.sessions.number)
-                self.reserves = Reserves(database, self.sessions, clock=clock)
+                self._room(clock)
                 if dead:
                     self._check_file()
                 self.interrupted = tuple(id for number in dead for id in self._settle(f"s{number}"))
         except BaseException:
             self.sessions.release()
             raise
+
+    def _room(self, clock: Callable[[], int]) -> None:
+        """The tables, under the session that was entered."""
+        database, number = self._db, self.sessions.number
+        self.session = f"s{number}"
+        self.facts = Facts(database)
+        self.episodes = Episodes(database, self.facts)
+        self.threads = Threads(database, self.episodes, session=number, clock=clock)
+        self.calls = Calls(database, session=number)
+        self.events = Events(database, clock=clock)
+        self.blocks = Blocks(database, clock=clock)
+        self.approvals = Approvals(database, clock=clock)
+        self.turns = Turns(database, clock=clock)
+        self.preferences = Preferences(database, session=number)
+        self.reserves = Reserves(database, self.sessions, clock=clock)
 
     @classmethod
     def open(
@@ -95,7 +109,8 @@ class Store:
         """Open the store at `path`, made if it is not there; an older one is backed up and brought to this version.
 
         Threads that a dead kernel left unfinished become `failed: interrupted`, with an episode if `interrupted` makes
-        one; their facts are kept.
+        one; their facts are kept. A store that is there but cannot be written (a read-only folder, a full disk) is
+        opened to look at, with a warning: then `read_only` is set, and every write is refused.
 
         Args:
             path: the file, or `":memory:"`.
@@ -116,7 +131,15 @@ class Store:
                     "writable, or open the lab with another `store`",
                     code="read_only",
                 ) from error
-        database = Database(path, durability=durability)
+        try:
+            return cls._over(Database(path, durability=durability), clock, interrupted)
+        except StoreError as error:
+            if path == MEMORY or error.code not in LOOKABLE or not Path(path).is_file():
+                raise
+            return cls._over(open_to_look(Path(path), error), clock, interrupted)
+
+    @classmethod
+    def _over(cls, database: Database, clock: Callable[[], int], interrupted: Interrupted | None) -> Store:
         try:
             return cls(database, clock=clock, interrupted=interrupted)
         except BaseException:
@@ -157,6 +180,9 @@ class Store:
         if self._closed or os.getpid() != self._pid:  # a forked child leaves it to its parent
             return
         self._closed = True
+        if self.read_only:
+            self._db.close()
+            return
         try:
             with self._db.transaction():
                 self._settle(self.session)

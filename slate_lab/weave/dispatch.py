@@ -204,6 +204,8 @@ class Dispatcher:
         with self._door:  # ids and the queue keep the same order
             if self._closed:
                 raise DispatchError.of("lab_closed", "the lab is closed: open it again with Lab.open")
+            if self._store.read_only:
+                raise DispatchError.of("read_only", f"the store {self._store.path} is open to look at only")
             self._refuse_full(len(admitted))
             made: list[Job] = []
             with self._store.batch() if claims or len(admitted) > 1 or self._purse.shared else nullcontext():

@@ -147,12 +147,23 @@ def locked_folder() -> Iterator[Path]:
         folder.chmod(0o755)
 
 
-@pytest.mark.parametrize("where", ["slate.db", "new.db", "sub/slate.db"], ids=["a store", "a new file", "a new folder"])
+@pytest.mark.parametrize("where", ["new.db", "sub/slate.db"], ids=["a new file", "a new folder"])
 def test_a_folder_that_cannot_be_written_is_refused(locked_folder: Path, someone: int | None, where: str) -> None:
     """It says that it cannot be written and what to do."""
     with pytest.raises(StoreError, match="writable") as caught:
         Store.open(locked_folder / where)
     assert caught.value.code == "read_only"
+
+
+def test_a_store_that_cannot_be_written_is_opened_to_look_at(locked_folder: Path, someone: int | None) -> None:
+    """A warning says so and what to do; reading works, a write is refused."""
+    with pytest.warns(UserWarning, match="look at only.*writable"):
+        store = Store.open(locked_folder / "slate.db")
+    with store:
+        assert (store.read_only, store.threads.list()) == (True, [])
+        with pytest.raises(StoreError) as caught:
+            store.events.add("x")
+        assert caught.value.code == "read_only"
 
 
 def test_where_no_write_ahead_log_can_be_a_warning_says_so(tmp_path: Path) -> None:
