@@ -82,8 +82,14 @@ class Lab:
         self.starting: tuple[str, float | None] = ("", None)
         self._env, self._clock = env, clock
         self._cassette = Cassette.open_for(config.replay, root)
-        self.slates = Slates(config.slates, store.blocks, clock=clock, keep_days=config.ledger.keep_days)
-        self.warnings = (*notes, *self.slates.notes, *(self._cassette.warnings if self._cassette else ()))
+        looking = store.read_only  # then nothing is laid over what is kept
+        keep_days = None if looking else config.ledger.keep_days
+        self.slates = Slates(() if looking else config.slates, store.blocks, clock=clock, keep_days=keep_days)
+        self.warnings = (
+            *notes,
+            *(() if looking else self.slates.notes),
+            *(self._cassette.warnings if self._cassette else ()),
+        )
         workspace = Workspace.of_project(root, config.workspace)
         self._shelf = Shelf(
             self.policy,

@@ -53,7 +53,8 @@ class Blocks:
     def enter(self, folders: Sequence[Folder]) -> list[Folder]:
         """Lay the declarations over what is kept; returns every folder with its number, also orphaned ones."""
         db, found = self._db, []
-        db.run("UPDATE folder SET declared = 0 WHERE declared")
+        if not db.looking:
+            db.run("UPDATE folder SET declared = 0 WHERE declared")
         for folder in folders:
             access = "readWrite" if folder.writable else "read"
             row = db.row("SELECT n, policy FROM folder WHERE slate = ? AND name = ?", (folder.slate, folder.name))
@@ -74,7 +75,8 @@ class Blocks:
         return found + [
             Folder(n=n, slate=slate, name=name, limit=limit, policy=policy, writable=False, orphaned=True)
             for n, slate, name, limit, policy in db.rows(
-                "SELECT n, slate, name, max_tokens, policy FROM folder WHERE NOT declared ORDER BY n"
+                "SELECT n, slate, name, max_tokens, policy FROM folder WHERE NOT declared OR ? ORDER BY n",
+                (db.looking,),
             )
         ]
 

@@ -130,7 +130,7 @@ class Database:
         """
         with self._lock:
             depth = self._depth
-            opened = f"SAVEPOINT s{depth}" if depth else "BEGIN IMMEDIATE"
+            opened = f"SAVEPOINT s{depth}" if depth else "BEGIN" if self.looking else "BEGIN IMMEDIATE"
             self.run(opened)
             self._depth = depth + 1
             try:
