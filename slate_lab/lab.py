@@ -46,6 +46,7 @@ from slate_lab.weave.slotroom import Dispatch, SlotRoom
 from slate_lab.weave.toolbox import Toolbox
 from slate_lab.weave.tools import BUILT_IN
 from slate_lab.weave.tools.commanding import command_tools
+from slate_lab.weave.tools.facts_tool import facts_tools
 from slate_lab.weave.tools.sandbox import find_sandbox
 from slate_lab.weave.tools.workspace import Workspace
 from slate_lab.weave.turns import WorkerTurns
@@ -102,7 +103,7 @@ class Lab:
         self._loop = LoopThread()
         nonce = seeded_fence if self._cassette else random_fence
         prices = PriceBook.from_config(config)
-        base = {**BUILT_IN, **command_tools(config.tools, root)}
+        base = {**BUILT_IN, **command_tools(config.tools, root), **facts_tools(store.facts)}
         self.units = Units(trust, patterns=config.worker_extensions, taken=base)
         self._toolbox = Toolbox(base, self.units)
         self._desk = Desk(store, seconds=config.tools.approve_s)

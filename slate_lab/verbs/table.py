@@ -13,7 +13,7 @@ Kind = Literal["", "type", "model", "thread", "episode", "variable", "tool", "li
 FRAMES = ("threads", "episodes", "calls", "attempts", "costs", "context", "events")
 LIMITS = ("turns", "tokens", "toolCalls", "seconds", "usd")
 TYPES = ("general", "researcher", "reviewer", "adversarial", "implementer", "query")
-TOOLS = ("read", "grep", "find", "ls", "write", "edit", "bash", "python")
+TOOLS = ("read", "grep", "find", "ls", "write", "edit", "bash", "python", "episode_facts")
 STATES = ("queued", "running", "successful", "failed", "cancelled")
 
 

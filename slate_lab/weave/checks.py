@@ -16,6 +16,7 @@ from slate_lab.routing.policy import Grant
 from slate_lab.tokens import clean
 from slate_lab.weave.grounds import Grounds
 from slate_lab.weave.tools import READ_ONLY, Tool
+from slate_lab.weave.tools.facts_tool import EPISODE_FACTS
 from slate_lab.weave.types import ThreadType
 
 __all__ = [
@@ -117,6 +118,8 @@ def tools_of(
     if kind is None or grant is None:
         return {}
     names = own = kind.tools if kind.fixed or not kind.tools else (*kind.tools, *grounds.added(kind))
+    if action.tools is None and not action.context:
+        names = tuple(n for n in names if n != EPISODE_FACTS)
     if action.tools is None and grant.provider.protocol == "local":
         names = tuple(n for n in names if n in READ_ONLY)  # small models over-call: writing is asked for by name
     if action.tools is not None:

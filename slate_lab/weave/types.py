@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from slate_lab.config import LabConfig, LimitsSpec
 from slate_lab.records import Limits
 from slate_lab.weave.tools import READ_ONLY
+from slate_lab.weave.tools.facts_tool import EPISODE_FACTS
 
 __all__ = ["EVIDENCE", "ThreadType", "thread_types"]
 
@@ -43,19 +44,20 @@ class ThreadType(Struct, frozen=True, kw_only=True):
     approve: tuple[str, ...] = ()
 
 
-_WRITERS = (*READ_ONLY, "write", "edit", "bash", "python")
+_LOOKERS = (*READ_ONLY, EPISODE_FACTS)
+_WRITERS = (*_LOOKERS, "write", "edit", "bash", "python")
 
 BUILT_IN: tuple[ThreadType, ...] = (
     ThreadType(name="general", tools=_WRITERS),
     ThreadType(
         name="researcher",
-        tools=READ_ONLY,
+        tools=_LOOKERS,
         charter="You research: find out what is the case and report it. You change nothing.",
     ),
-    ThreadType(name="reviewer", tools=READ_ONLY, charter=f"You review work that others did.\n{EVIDENCE}"),
+    ThreadType(name="reviewer", tools=_LOOKERS, charter=f"You review work that others did.\n{EVIDENCE}"),
     ThreadType(
         name="adversarial",
-        tools=READ_ONLY,
+        tools=_LOOKERS,
         charter=f"You try to prove that the work is wrong.\n{EVIDENCE}",
     ),
     ThreadType(
@@ -74,7 +76,7 @@ def thread_types(config: LabConfig) -> Mapping[str, ThreadType]:
     """
     types = {t.name: t for t in BUILT_IN}
     for name, spec in config.thread_types.items():
-        base = types.get(name, ThreadType(name=name, tools=READ_ONLY))
+        base = types.get(name, ThreadType(name=name, tools=_LOOKERS))
         charter = base.charter if spec.charter is None else spec.charter
         if name in ("reviewer", "adversarial") and EVIDENCE not in charter:
             charter = f"{charter}\n{EVIDENCE}"

@@ -13,13 +13,14 @@ from slate_lab.verbs.table import COMMANDS, FRAMES, LIMITS, STATES, TOOLS, TYPES
 from slate_lab.verbs.words import WrongUsage
 from slate_lab.weave.tools import BUILT_IN
 from slate_lab.weave.tools.commanding import command_tools
+from slate_lab.weave.tools.facts_tool import EPISODE_FACTS
 from slate_lab.weave.types import thread_types
 
 
 def test_the_words_are_those_of_the_rooms_below() -> None:
     """Types, tools, limits and frames that help and completion name are the ones that exist."""
     assert set(TYPES) == set(thread_types(LabConfig()))
-    assert set(TOOLS) == {*BUILT_IN, *command_tools(ToolsSpec(), Path())}
+    assert set(TOOLS) == {*BUILT_IN, *command_tools(ToolsSpec(), Path()), EPISODE_FACTS}
     assert set(LIMITS) == {f.alias or n for n, f in type(LabConfig().limits.thread).model_fields.items()}
     assert all(callable(getattr(Frames, name)) for name in FRAMES)
     assert len(STATES) == 5

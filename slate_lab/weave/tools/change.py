@@ -22,7 +22,9 @@ def write(kit: Kit, path: str, text: str) -> str:
         text: the whole new content
     """
     data = clean(text).encode()
-    with kit.changing():
+    with kit.changing(path):
+        if kit.workspace.changed_since(path, kit.seen):
+            raise ToolFailed(f"{path} was changed since you read it: read it again, then write")
         before = kit.workspace.sha256(path, kit.check)
         _replace(kit, path, data, before=before)
     return f"{'replaced' if before is not None else 'created'} {path}, {len(data)} bytes"
@@ -36,7 +38,7 @@ def edit(kit: Kit, path: str, old: str, new: str) -> str:
         old: the passage as it stands, with its line breaks
         new: what stands there afterwards
     """
-    with kit.changing():
+    with kit.changing(path):
         data = _whole(kit, path)
         text = _decode(path, data)
         times = text.count(old) if old else 0
@@ -49,7 +51,8 @@ def edit(kit: Kit, path: str, old: str, new: str) -> str:
 def _replace(kit: Kit, path: str, data: bytes, *, before: str | None) -> None:
     kit.check()
     name = str(kit.workspace.inside(path))
-    kit.workspace.write_bytes(path, data)
+    kit.workspace.write_bytes(path, data, before=before)
+    kit.saw(path)
     kit.changed(name, before=before, after=hashlib.sha256(data).hexdigest())
 
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 from slate_lab.records import ToolSpec
 from slate_lab.tokens import clean
 from slate_lab.weave.tools.sweep import Sweep
-from slate_lab.weave.tools.workspace import ToolFailed, Workspace
+from slate_lab.weave.tools.workspace import ToolFailed, Version, Workspace
 
 __all__ = ["CLOSE_S", "Approve", "Artifact", "Kit", "Tool", "ToolFailed", "make_tool"]
 
@@ -101,6 +101,7 @@ class Kit:
         self._max_search_bytes, self._max_search_s = max_search_bytes, max_search_s
         self._changed: dict[str, Artifact] = {}
         self._change = threading.Lock()
+        self.seen: dict[str, Version | None] = {}
         self._closers: list[Callable[[], Awaitable[None] | None]] = []
         self._closed = False
         self._closing = threading.Lock()
@@ -174,9 +175,12 @@ class Kit:
         return tuple(faults)
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
-        """One change on disk from its first look to its note, one at a time, and none once stopped."""
-        with self._change:
+    def changing(self, path: str = "") -> Iterator[None]:
+        """One change of `path` from its first look to its note, and none once stopped.
+
+        A worker makes one at a time, and so do all workers of a lab that change the same file.
+        """
+        with self._change, self.workspace.held(path):
             self.check()
             yield
 
@@ -184,6 +188,11 @@ class Kit:
         """Note the hashes of a change of `path`; several changes of one file become one artifact."""
         first = self._changed.get(path)
         self._changed[path] = Artifact(path, first.before if first else before, after)
+
+    def saw(self, path: str) -> None:
+        """Note how `path` stands now: a later `write` of this worker replaces no other version unread."""
+        name = str(self.workspace.inside(path))
+        self.seen[name] = self.workspace.version(path)
 
     def sweep(self) -> Sweep:
         """The allowance of one look through files."""

@@ -35,6 +35,7 @@ def read(kit: Kit, path: str, offset: int = 1, limit: int = 400) -> str:
         limit: most lines to return
     """
     sweep = kit.sweep()
+    kit.saw(path)
     shown: list[str] = []
     size, cut, last = 0, False, None
     with kit.workspace.open(path) as file:

@@ -11,8 +11,9 @@ import hashlib
 import os
 import secrets
 import stat
+import threading
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
@@ -22,9 +23,14 @@ from slate_lab.weave.tools.opening import FLAGS, NotRegular, is_odd, open_file, 
 from slate_lab.weave.tools.sweep import Sweep
 from slate_lab.weave.tools.walk import MAX_PATH, Found, listing, walk
 
-__all__ = ["ToolFailed", "Workspace"]
+__all__ = ["ToolFailed", "Version", "Workspace"]
 
 _CHUNK = 1_000_000
+COMPARED = 4_000_000
+"""Files up to this size are compared by content before they are replaced; larger ones by their times and size."""
+
+Version = tuple[int, int, int, int]
+"""Inode, size, and the times of the last change: another one is another version of a file."""
 
 
 class ToolFailed(LabError):
@@ -45,6 +51,8 @@ class Workspace:
     def __init__(self, root: Path, *, hidden: tuple[str, ...] = (".slate",)) -> None:
         self.root = Path(os.path.realpath(root))
         self.hidden = frozenset(name.casefold() for name in hidden)
+        self._holding = threading.Lock()
+        self._held: dict[str, tuple[threading.Lock, int]] = {}
 
     @classmethod
     def of_project(cls, root: Path, folder: str) -> Workspace:
@@ -106,11 +114,44 @@ class Workspace:
                 digest.update(chunk)
         return digest.hexdigest()
 
-    def write_bytes(self, path: str, data: bytes) -> None:
+    @contextmanager
+    def held(self, path: str) -> Iterator[None]:
+        """Only one of all that change the file `path` through this workspace at a time."""
+        name = str(self.inside(path))
+        with self._holding:
+            lock, users = self._held.get(name, (threading.Lock(), 0))
+            self._held[name] = (lock, users + 1)
+        try:
+            with lock:
+                yield
+        finally:
+            with self._holding:
+                lock, users = self._held[name]
+                if users == 1:
+                    del self._held[name]
+                else:
+                    self._held[name] = (lock, users - 1)
+
+    def version(self, path: str) -> Version | None:
+        """The version of the file `path`, None if nothing is there."""
+        found = self._stat(self.inside(path))
+        return None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+    def changed_since(self, path: str, seen: Mapping[str, Version | None]) -> bool:
+        """Whether `path` is among what was `seen`, in another version."""
+        name = str(self.inside(path))
+        return name in seen and seen[name] != self.version(path)
+
+    def write_bytes(self, path: str, data: bytes, *, before: str | None = None) -> None:
         """Replace the file `path` with `data`, making its folders; written beside it and renamed, so never half.
 
+        Args:
+            path: file in the workspace.
+            data: the new content.
+            before: the hash of what it is to replace, None if nothing was there.
+
         Raises:
-            ToolFailed: outside, a folder or special file stands there, or the disk refuses.
+            ToolFailed: outside, a folder or special file stands there, it is not what it was, or the disk refuses.
         """
         relative = self.inside(path)
         if not relative.parts:
@@ -124,8 +165,10 @@ class Workspace:
                     if mode is not None:
                         os.fchmod(out, mode)
                     file.write(data)
+                if not _is_still(relative, fd, before):
+                    raise ToolFailed(f"{relative} was changed in this very moment: read it again, then go on")
                 os.replace(part, relative.name, src_dir_fd=fd, dst_dir_fd=fd)
-            except OSError:
+            except (OSError, ToolFailed):
                 os.unlink(part, dir_fd=fd)
                 raise
 
@@ -194,6 +237,17 @@ class Workspace:
             yield fd
         finally:
             os.close(fd)
+
+
+def _is_still(relative: PurePosixPath, fd: int, before: str | None) -> bool:
+    """Whether the file still has the hash `before`; a very large one is not read again."""
+    try:
+        with open_file(relative.name, folder=fd) as file:
+            if before is None or os.fstat(file.fileno()).st_size > COMPARED:
+                return before is not None
+            return hashlib.file_digest(file, "sha256").hexdigest() == before
+    except FileNotFoundError:
+        return before is None
 
 
 def _mode(relative: PurePosixPath, fd: int) -> int | None:
