@@ -37,9 +37,11 @@ from slate_lab.weave.asking import Asking
 from slate_lab.weave.brief import random_fence, seeded_fence
 from slate_lab.weave.conclude import interrupted
 from slate_lab.weave.dispatch import Dispatcher
+from slate_lab.weave.functions import Functions, check_names
 from slate_lab.weave.handle import Handle
 from slate_lab.weave.intake import again, read_action
 from slate_lab.weave.loop import LoopThread, refuse_on
+from slate_lab.weave.mcp import Servers
 from slate_lab.weave.purse import Purse
 from slate_lab.weave.run import Runner
 from slate_lab.weave.slotroom import Dispatch, SlotRoom
@@ -92,6 +94,9 @@ class Lab:
             *(self._cassette.warnings if self._cassette else ()),
         )
         workspace = Workspace.of_project(root, config.workspace)
+        base = {**BUILT_IN, **command_tools(config.tools, root), **facts_tools(store.facts)}
+        functions = config.tools.functions
+        check_names(functions, base)
         self._shelf = Shelf(
             self.policy,
             env=env,
@@ -103,9 +108,10 @@ class Lab:
         self._loop = LoopThread()
         nonce = seeded_fence if self._cassette else random_fence
         prices = PriceBook.from_config(config)
-        base = {**BUILT_IN, **command_tools(config.tools, root), **facts_tools(store.facts)}
-        self.units = Units(trust, patterns=config.worker_extensions, taken=base)
-        self._toolbox = Toolbox(base, self.units)
+        taken = (*base, *(f.partition(":")[2] for f in functions))
+        self.units = Units(trust, patterns=config.worker_extensions, taken=taken)
+        servers = Servers(config.mcp_servers, root=root, env=env)
+        self._toolbox = Toolbox(base, self.units, Functions(trust, functions), servers)
         self._desk = Desk(store, seconds=config.tools.approve_s)
         purse = Purse(store, config.limits, prices, clock=clock)
         runner = Runner(
@@ -258,6 +264,7 @@ class Lab:
                 ending.callback(self._slots.close)
                 ending.callback(self._loop.stop)
                 ending.callback(lambda: self._loop.run(self._shelf.aclose()).result())
+                ending.callback(self._toolbox.close)
                 ending.callback(lambda: self._loop.run(self.units.aclose()).result())
                 ending.callback(lambda: self._loop.run(self._asking.close()).result())
                 try:
@@ -574,7 +581,7 @@ class Lab:
             "starting": self.starting[0],
             "trusted": self.trust.trusted,
             "held_back": list(self.trust.held),
-            "units": self.units.rows(),
+            "units": self._toolbox.rows(),
             "warnings": list(self.warnings),
         }
 

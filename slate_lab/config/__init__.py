@@ -31,6 +31,7 @@ from slate_lab.config.schema import (
     WorkerSpec,
     json_schema,
 )
+from slate_lab.config.servers import McpSpec
 from slate_lab.config.starter import starter_files, write_starter
 from slate_lab.config.trust import HeldBack, Trust
 
@@ -46,6 +47,7 @@ __all__ = [
     "Loaded",
     "LogicalModelEdit",
     "LogicalModelSpec",
+    "McpSpec",
     "MetatagSpec",
     "ModelsSpec",
     "PriceSpec",

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field
 from slate_lab.config.extensions import UnitPattern
 from slate_lab.config.memory import LedgerSpec, SlateSpec, TargetSpec
 from slate_lab.config.pacing import RoutePaceSpec, ThrottleSpec
+from slate_lab.config.servers import McpSpec
 from slate_lab.config.spec import Spec
 from slate_lab.config.surface import RuntimeSpec, SlotsOf, SlotsSpec
 from slate_lab.config.tools import ToolsSpec
@@ -246,6 +247,7 @@ class LabConfig(Spec):
     durability: Annotated[Literal["normal", "full"], _word] = "normal"
     workspace: Text = "."
     worker_extensions: list[UnitPattern] = Field(default_factory=list)
+    mcp_servers: dict[Name, McpSpec] = Field(default_factory=dict)
 
 
 def json_schema() -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from slate_lab.config.servers import FunctionName
 from slate_lab.config.spec import Spec
 from slate_lab.config.values import Name, Seconds, Text, Whole, read_text
 
@@ -36,6 +37,7 @@ class ToolsSpec(Spec):
         readable: more folders that commands in the sandbox may read; relative to the project.
         approve: tools whose every call a person must approve.
         approve_s: how long a call waits for an answer before it is denied.
+        functions: Python functions that workers may call, `module:function`.
     """
 
     bash: CommandSpec = CommandSpec()
@@ -44,3 +46,4 @@ class ToolsSpec(Spec):
     readable: list[Text] = Field(default_factory=list)
     approve: list[Name] = Field(default_factory=list)
     approve_s: Seconds = Field(default=300.0, alias="approveSeconds")
+    functions: list[FunctionName] = Field(default_factory=list)

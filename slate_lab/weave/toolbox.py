@@ -1,16 +1,20 @@
 """All tools of one lab, by name, looked for when the first action needs them; and who gets those that were added.
 
-In: the built-in tools, the units of the project. Out: a mapping that admission reads. Wired by the lab.
+In: the built-in tools, and what the configuration adds: functions, units, servers. Out: a mapping that admission
+reads. Wired by the lab.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from threading import Lock
+from typing import Any
 
 from slate_lab.models.protocol import Model
 from slate_lab.weave.admission import Admitted
+from slate_lab.weave.functions import Functions
 from slate_lab.weave.job import Job
+from slate_lab.weave.mcp import Servers
 from slate_lab.weave.tools import Kit, Tool
 from slate_lab.weave.types import ThreadType
 from slate_lab.weave.units import Crew, Units
@@ -25,15 +29,21 @@ class Toolbox(Mapping[str, Tool]):
 
     Args:
         base: what every lab has.
-        units: whose tools join it when they are first asked for, and stay the same from then on.
+        units, functions, servers: whose tools join it when they are first asked for, and stay from then on.
     """
 
-    def __init__(self, base: Mapping[str, Tool], units: Units) -> None:
-        self._base, self._units = base, units
+    def __init__(self, base: Mapping[str, Tool], units: Units, functions: Functions, servers: Servers) -> None:
+        self._base, self._units, self._functions, self._servers = base, units, functions, servers
+        self._found: dict[str, Tool] | None = None
+        self._finding = Lock()
 
-    @cached_property
+    @property
     def _all(self) -> dict[str, Tool]:
-        return {**self._base, **self._units.resolution.tools}
+        with self._finding:
+            if self._found is None:
+                found = {**self._base, **self._functions.load(), **self._units.resolution.tools}
+                self._found = {**found, **self._servers.start(found)}
+            return self._found
 
     def __getitem__(self, name: str) -> Tool:
         return self._base[name] if name in self._base else self._all[name]
@@ -48,8 +58,9 @@ class Toolbox(Mapping[str, Tool]):
         """The tools that a type of thread gets beside its own."""
         if not kind.tools or kind.fixed:
             return ()
-        reads = self._units.resolution.reads
-        return tuple(n for n in self._all if n not in self._base and may_use(kind, reads=n in reads))
+        found = [name for name in self._all if name not in self._base]
+        reads = self._units.resolution.reads | self._servers.reads
+        return tuple(name for name in found if may_use(kind, reads=name in reads))
 
     def crew(self, kit: Kit, admitted: Admitted) -> Crew:
         """The units of one worker, not started yet; they end with the kit."""
@@ -59,6 +70,19 @@ class Toolbox(Mapping[str, Tool]):
             return open_to and may_use(admitted.kind, reads=reads)
 
         return self._units.crew(kit, admitted.tools, late=late)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What the configuration added: each function, unit and server, its tools, and why it cannot be used."""
+        functions = [
+            {"function": f, "tools": [f.partition(":")[2]], "refused": self._functions.fault(f) or None}
+            for f in self._functions.names
+        ]
+        return [*functions, *self._units.rows(), *self._servers.rows()]
+
+    def close(self) -> None:
+        """End the servers and forget the project's modules."""
+        self._servers.close()
+        self._functions.close()
 
     def model(self, job: Job, provider: str) -> Model | None:
         """The model that a unit or the lab registered for a provider: in the worker its own, outside it the lab's."""
