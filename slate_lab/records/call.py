@@ -78,7 +78,8 @@ class Cost(Struct, frozen=True, kw_only=True):
     Attributes:
         nusd: nano-dollars (1e-9 USD); None where the price or the usage is unknown, never 0 for unknown.
         price: where the price came from: `genai-prices <date>`, `config`, `local` (runs here), `scripted`, `replay`,
-            `no answer` (refused or unreachable), with `, estimated tokens` where nobody reported any; None if unknown.
+            `no answer` (refused or unreachable), `counted once` (the same answer again),
+            with `, estimated tokens` where nobody reported any; None if unknown.
     """
 
     nusd: int | None = None

@@ -219,7 +219,12 @@ _COSTS = Declared(
         _all_input("a."),
         _all_output("a."),
         *money("cost_usd", "a.cost_nusd", "What it cost now; 0 for a recording or an embedded model, null if unknown."),
-        _text("price", "Where the price came from.", "a.price"),
+        _text("price", "Where the price came from, with the release of the list.", "a.price"),
+        _text(
+            "price_date",
+            "The day whose price was taken, UTC; null where the price is unknown.",
+            "iif(a.price IS NULL, NULL, date(a.started_ns / 1000000000, 'unixepoch'))",
+        ),
         _flag("recorded", "The answer came from a recording.", "a.recorded"),
         *money("recorded_cost_usd", "a.recorded_nusd", "What a recorded answer cost when it was recorded."),
     ),

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from slate_lab.errors import ModelError
 from slate_lab.models.gate import Gate
 from slate_lab.models.protocol import Delta
@@ -21,7 +23,7 @@ from slate_lab.weave.job import Job
 from slate_lab.weave.purse import Purse
 from slate_lab.weave.recover import Ways, ended, fitted, look, note_hop, note_passed, retry_of
 
-__all__ = ["Asker", "sum_attempts"]
+__all__ = ["Asker", "counted_once", "sum_attempts"]
 
 Keep = Callable[[Reply], None]
 """Keeps what a reply says."""
@@ -140,6 +142,7 @@ class Asker:
             outcome, error = e.kind, e.message
             raise
         finally:
+            trail = counted_once(trail)
             usage, cost = sum_attempts(trail)
             job.spend(kind, usage, cost.nusd)
             call = Call(
@@ -166,6 +169,28 @@ class Asker:
                     self._store.events.add("stream.ignored", thread=job.id, data={**reply.ignored})
                 if reply is not None and keep is not None:
                     keep(reply)
+
+
+def counted_once(trail: Sequence[Attempt]) -> list[Attempt]:
+    """Attempts whose answers are told apart by the provider's id: one answer that came twice is counted once.
+
+    The fullest report of it counts; the others keep what the provider sent and cost nothing.
+    """
+    fullest: dict[str, Attempt] = {}
+    for attempt in trail:
+        id = attempt.response_id
+        if id and (id not in fullest or _weight(attempt) >= _weight(fullest[id])):
+            fullest[id] = attempt
+    return [
+        a
+        if not a.response_id or fullest[a.response_id] is a
+        else replace(a, usage=Usage(), cost=Cost(nusd=0, price="counted once"))
+        for a in trail
+    ]
+
+
+def _weight(attempt: Attempt) -> tuple[int, int]:
+    return attempt.cost.nusd or 0, attempt.usage.tokens or 0
 
 
 def sum_attempts(trail: Sequence[Attempt]) -> tuple[Usage, Cost]:

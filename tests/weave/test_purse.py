@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slate_lab.records import Attempt, Cost, Usage
+from slate_lab.weave.ask import counted_once
 from slate_lab.weave.purse import LEAST_OUTPUT, Left, TooLittle, plan_hold, shortest
 
 D = Decimal
@@ -71,3 +73,30 @@ def test_the_error_tells_the_figures() -> None:
     assert TooLittle(Left(kind="usd", cap=5, used=5), 1).message.startswith("the limit usd=5e-09 was reached")
     assert shortest([short, Left(kind="usd", cap=9, used=8)]) == Left(kind="usd", cap=9, used=8)
     assert shortest([]) is None
+
+
+def tried(id: str | None, tokens: int, n: int) -> Attempt:
+    """An attempt whose answer has an id and a cost."""
+    return Attempt(n=n, outcome="ok", started_ns=1, ended_ns=2, usage=Usage(input_fresh=tokens, output=0),
+                   cost=Cost(nusd=tokens, price="config"), response_id=id, raw_usage={"n": tokens})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("trail", "counted"),
+    [
+        ([("a", 5), ("b", 7)], [5, 7]),
+        ([("a", 5), ("a", 5)], [0, 5]),
+        ([("a", 9), ("a", 5)], [9, 0]),
+        ([(None, 5), (None, 5)], [5, 5]),
+        ([("", 5), ("", 5)], [5, 5]),
+        ([("a", 5), ("b", 7), ("a", 6)], [0, 7, 6]),
+    ],
+    ids=["two answers", "the same twice", "the fullest report counts", "without ids", "empty ids", "with one between"],
+)
+def test_a_response_id_is_counted_once(trail: list[tuple[str | None, int]], counted: list[int]) -> None:
+    """An answer that came twice is billed once; what the provider sent is kept with both."""
+    once = counted_once([tried(id, tokens, n) for n, (id, tokens) in enumerate(trail, 1)])
+    assert [a.cost.nusd for a in once] == counted
+    assert [a.usage.tokens or 0 for a in once] == counted
+    assert [a.raw_usage for a in once] == [{"n": tokens} for _, tokens in trail]
+    assert {a.cost.price for a in once if not a.cost.nusd} <= {"counted once"}
