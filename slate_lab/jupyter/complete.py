@@ -166,6 +166,8 @@ def _of_lab(magics: SlateMagics, kind: str) -> list[str]:
             return [str(row["name"]) for row in door.models()]
         case "thread":
             return [t.id for t in reversed(door.threads()[-_MOST:])]
+        case "target":
+            return list(door.slates.paths())
         case "episode":
             return [e.id for e in reversed(door.episodes()[-_MOST:])]
     return []

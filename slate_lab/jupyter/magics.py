@@ -16,6 +16,7 @@ from slate_lab.jupyter.live import CellView, Ticker, is_kernel, publisher
 from slate_lab.jupyter.show import shown
 from slate_lab.verbs.door import Door, OpenLab
 from slate_lab.verbs.follow import NoView, View, follow, view_of, wait_all
+from slate_lab.verbs.memory import write
 from slate_lab.verbs.parser import Asked, help_text, parse
 from slate_lab.verbs.run import init, run, schema
 from slate_lab.verbs.text import one_line, text_of
@@ -30,6 +31,9 @@ _NONE = {
     "episode": "no episodes",
     "facts": "no facts",
     "approvals": "no call waits for approval",
+    "slates": "no slates: declare them under `slates:` in slate.yaml",
+    "search": "no block holds that",
+    "evicted": "nothing has left",
 }
 
 
@@ -82,6 +86,10 @@ class SlateMagics(Magics):
                 return self._wait(asked["timeout"])
             case "graph":
                 return self._graph()
+            case "write":
+                return shown(write(asked, self.lab(), body=body))
+            case "panel":
+                return self.lab().panel()
             case "cost" if asked["by"] is None:
                 return self.lab().board()
             case "budget":

@@ -98,6 +98,11 @@ class Slates:
         folder.read_tags(target.file, target.where)
         return target
 
+    def tags(self, value: TargetLike) -> Mapping[str, str]:
+        """The metatags that hold for a target, with their types; raises `SlateError` as `target` does."""
+        target = read_target(value, self._folders)
+        return find(target, self._folders).tags_of(target.file)
+
     # writing
 
     def write(

@@ -135,6 +135,13 @@ class Door(Protocol):
 
     def replay(self, mode: str | None = None) -> Mapping[str, Any]:
         """Mode, file and counts of the recording; changes the mode if one is given."""
+    @property
+    def slates(self) -> Any:
+        """Declared memory: `write`, `read`, `search`, `evicted`, `rows`, `paths`."""
+        ...
+
+    def panel(self) -> Any:
+        """The folders of memory as a view."""
         ...
 
     def models(self) -> Sequence[Mapping[str, Any]]:

@@ -69,7 +69,7 @@ def _parse(command: Command, words: list[str], place: Place) -> dict[str, Any]:
         raise _too_many(command, extras, place)
     values = vars(found)
     if command.body:
-        values["task"] = _one_task(values.get("task") or [], place)
+        values[command.body] = _one_text(values.get(command.body) or [], command, place)
     for option in command.options:
         if option.many and values.get(option.key) is not None:
             values[option.key] = _listed(option, values[option.key], command, place)
@@ -129,15 +129,16 @@ def _listed(option: Option, given: list[str], command: Command, place: Place) ->
     return items
 
 
-def _one_task(words: list[str], place: Place) -> str | None:
+def _one_text(words: list[str], command: Command, place: Place) -> str | None:
     if len(words) > 1:
-        raise WrongUsage(f'the task is one text, put it in quotes: {_PROG[place]} thread "{" ".join(words)[:60]}"')
+        said = f'{_PROG[place]} {command.name} {"... " * (command.body != "task")}"{" ".join(words)[:60]}"'
+        raise WrongUsage(f"the {command.body} is one text, put it in quotes: {said}")
     return words[0] if words else None
 
 
 def _too_many(command: Command, extras: list[str], place: Place) -> WrongUsage:
     if command.body:
-        return WrongUsage(f"`{extras[0]}` is one word too many: the task is one text in quotes; {_see(command, place)}")
+        return WrongUsage(f"`{extras[0]}` is one word too many: the {command.body} is one text in quotes; {_see(command, place)}")
     return WrongUsage(f"{command.name}: `{extras[0]}` is one word too many; {_see(command, place)}")
 
 
@@ -168,13 +169,14 @@ def help_text(place: Place, name: str | None = None) -> str:
         usage += " [options]"
     lines = [usage, "", f"{command.help[0].upper()}{command.help[1:]}.", "", *_columns(words + flags)]
     if command.body and place == "magic":
-        lines += ["", f"%%slate {name} [options]: the body of the cell is the task, verbatim."]
+        lines += ["", f"%%slate {name} [options]: the body of the cell is the {command.body}, verbatim."]
     return "\n".join(lines).rstrip()
 
 
 def _usage(option: Option) -> str:
-    shown = f'"{option.name}"' if option.key == "task" else option.name.upper()
-    shown += " ..." if option.rest and option.key != "task" else ""
+    quoted = option.key in ("task", "text")
+    shown = f'"{option.name}"' if quoted else option.name.upper()
+    shown += " ..." if option.rest and not quoted else ""
     return shown if option.needed else f"[{shown}]"
 
 

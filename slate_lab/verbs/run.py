@@ -12,7 +12,8 @@ from slate_lab.records import Approval, Call, Episode, Fact, Thread, near, threa
 from slate_lab.verbs.door import Door
 from slate_lab.verbs.parser import Asked
 from slate_lab.verbs.table import FRAMES
-from slate_lab.verbs.values import episode_ids, thread_ids
+from slate_lab.verbs.memory import VERBS as MEMORY
+from slate_lab.verbs.values import episode_ids, thread_ids, whole
 from slate_lab.verbs.words import WrongUsage
 
 __all__ = ["check", "cost_rows", "init", "run", "schema", "thread_for"]
@@ -209,6 +210,7 @@ _VERBS: dict[str, Callable[[Asked, Door, Mapping[str, Any]], Any]] = {
     "models": _models,
     "replay": _replay,
     "config": _config,
+    **MEMORY,
 }
 
 
@@ -228,13 +230,6 @@ def _unknown(what: str, id: str, known: Iterable[str]) -> StoreError:
     close = near(id, known)
     hint = f": near it are {', '.join(close)}" if close else ": the lab has none that is close"
     return StoreError(f"there is no {what} {id} in this lab{hint}", code=f"unknown_{what}")
-
-
-def whole(text: str, option: str) -> int:
-    """A whole number above 0."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise WrongUsage(f"{option} {text}: give a whole number above 0")
-    return int(text)
 
 
 def init(asked: Asked, *, root: Path) -> list[str]:

@@ -8,12 +8,16 @@ from typing import Literal
 __all__ = ["COMMANDS", "FRAMES", "LIMITS", "STATES", "TOOLS", "TYPES", "Command", "Option", "Place", "commands"]
 
 Place = Literal["magic", "program"]
-Kind = Literal["", "type", "model", "thread", "episode", "variable", "tool", "limit", "frame", "command", "folder"]
+Kind = Literal[
+    "", "type", "model", "thread", "episode", "variable", "tool", "limit", "frame", "command", "folder", "target"
+]  # fmt: skip
 
 FRAMES = ("threads", "episodes", "calls", "attempts", "costs", "context", "events")
 LIMITS = ("turns", "tokens", "toolCalls", "seconds", "usd")
 TYPES = ("general", "researcher", "reviewer", "adversarial", "implementer", "query")
 TOOLS = ("read", "grep", "find", "ls", "write", "edit", "bash", "python", "episode_facts")
+MODES = ("append", "replace", "mergeByKey")
+ACTIONS = ("read", "write", "search", "ledger")
 STATES = ("queued", "running", "successful", "failed", "cancelled")
 
 
@@ -62,7 +66,7 @@ class Command:
     """One subcommand.
 
     Attributes:
-        body: the cell form takes a body (the task).
+        body: the positional that the body of a cell is taken for; empty for none.
         lists: the program can print it as JSON.
         lab: it needs an opened lab.
     """
@@ -70,7 +74,7 @@ class Command:
     name: str
     help: str
     options: tuple[Option, ...] = ()
-    body: bool = False
+    body: str = ""
     lists: bool = False
     lab: bool = True
     at: tuple[Place, ...] = ("magic", "program")
@@ -84,7 +88,7 @@ def _thread_options() -> tuple[Option, ...]:
         Option("--reason", "why this model", "TEXT"),
         Option("--context", "episodes whose stored content joins the brief", "IDS", kind="episode", many=True),
         Option("--fit", "drop the oldest context episodes until the brief fits the window"),
-        Option("--slate", "slates or folders whose content joins the brief", "TARGETS", many=True),
+        Option("--slate", "slates or folders whose content joins the brief", "TARGETS", kind="target", many=True),
         Option("--var", "notebook variables given as context", "NAMES", kind="variable", many=True, at=("magic",)),
         Option("--fill", "put it where {NAME} stands in the task", "NAMES", kind="variable", many=True, at=("magic",)),
         Option("--tools", "only these tools, or `none`", "NAMES", kind="tool", many=True),
@@ -100,6 +104,61 @@ def _thread_options() -> tuple[Option, ...]:
     )  # fmt: skip
 
 
+def _memory() -> tuple[Command, ...]:
+    """What reads and writes slates: commands of their own in a notebook, actions of `slate` in a shell."""
+    target = Option("target", "where, in quotes: `Title/folder/file.md`", kind="target", needed=True)
+    reading = (
+        Option("--max-tokens", "stop before the block that would exceed N tokens", "N"),
+        Option("--order", "which blocks come first", "ORDER", choices=("oldest", "newest")),
+        Option("--where", "only blocks with these tags", "TAG=VALUE", many=True),
+        Option("--fallback", "the text if there is no such file", "TEXT"),
+    )
+    writing = (
+        Option("--mode", "append (the default), replace, or mergeByKey", "MODE", choices=MODES),
+        Option("--key", "the field that mergeByKey compares", "FIELD"),
+        Option("--tag", "values of declared metatags", "TAG=VALUE", many=True),
+        Option("--gated", "fail when the write is refused"),
+    )
+    searching = (Option("--limit", "at most N", "N"),)
+    actions = Option("action", f"one of {', '.join(ACTIONS)}", choices=ACTIONS, needed=True)
+    words = Option("words", "its target, then a text in quotes where it takes one", rest=True)
+    return (
+        Command("slates", "the folders of memory: fill, limit, policy", lists=True),
+        Command("panel", "the folders of memory as a picture: fill, order, what left and why", at=("magic",)),
+        Command("read", "read a file or folder of memory", (target, *reading), at=("magic",)),
+        Command(
+            "write",
+            "write to a file of memory",
+            (target, Option("text", "what to write, one text in quotes", rest=True), *writing),
+            body="text",
+            at=("magic",),
+        ),
+        Command(
+            "search",
+            "blocks of memory that hold every word",
+            (
+                Option("text", "the words, in quotes", needed=True),
+                Option("--in", "only this slate or folder", "TARGET", kind="target"),
+                *searching,
+            ),
+            at=("magic",),
+        ),
+        Command(
+            "evicted",
+            "what left memory, newest first: when, why, and what it said",
+            (Option("target", "only this folder or file", kind="target"), *searching),
+            at=("magic",),
+        ),
+        Command(
+            "slate",
+            "read, write, search memory, or its ledger of what left",
+            (actions, words, *reading, *writing, Option("--in", "search only this slate or folder", "TARGET"), *searching),
+            lists=True,
+            at=("program",),
+        ),
+    )  # fmt: skip
+
+
 COMMANDS: tuple[Command, ...] = (
     Command(
         "open",
@@ -109,7 +168,7 @@ COMMANDS: tuple[Command, ...] = (
         at=("magic",),
     ),
     Command("status", "the lab now: folder, models, what runs, what was spent", lists=True),
-    Command("thread", "run one bounded action and show its episode", _thread_options(), body=True, lists=True),
+    Command("thread", "run one bounded action and show its episode", _thread_options(), body="task", lists=True),
     Command(
         "threads",
         "the threads of this project",
@@ -193,6 +252,7 @@ COMMANDS: tuple[Command, ...] = (
         (Option("id", "a thread id (default: the newest)", kind="thread"),),
         lists=True,
     ),
+    *_memory(),
     Command(
         "frames",
         "a frame of the store; without a name, which there are",

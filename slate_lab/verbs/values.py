@@ -16,6 +16,7 @@ from slate_lab.verbs.words import WrongUsage
 __all__ = [
     "VARIABLE_CHARS",
     "action_of",
+    "body_of",
     "changes_of",
     "episode_ids",
     "fill",
@@ -23,6 +24,7 @@ __all__ = [
     "rendered",
     "thread_ids",
     "variable",
+    "whole",
 ]
 
 VARIABLE_CHARS = 20_000
@@ -42,7 +44,7 @@ def action_of(asked: Asked, *, body: str | None, names: Mapping[str, Any]) -> Ac
     Raises:
         WrongUsage: no task or two, an unknown variable, a wrong id or limit.
     """
-    task = _task(asked["task"], body)
+    task = body_of(asked, body)
     if asked["fill"]:
         task = fill(task, asked["fill"], names)
     tools = asked["tools"]
@@ -72,14 +74,29 @@ def changes_of(asked: Asked) -> dict[str, Any]:
     return changes | ({"limits": limits(asked["limit"])} if asked["limit"] else {})
 
 
-def _task(given: str | None, body: str | None) -> str:
+def body_of(asked: Asked, body: str | None) -> str:
+    """The text of a command that takes one, from the line or from the body of the cell.
+
+    Raises:
+        WrongUsage: it is missing, or stands in both.
+    """
+    name, what = asked.command.name, asked.command.body
+    given = asked[what]
     if body is None:
         if given is None:
-            raise WrongUsage('thread needs a task: thread "what is asked", or a cell body under %%slate thread')
-        return given
+            said = 'thread "what is asked"' if name == "thread" else f'{name} ... "{what}"'
+            raise WrongUsage(f"{name} needs a {what}: {said}, or a cell body under %%slate {name}")
+        return str(given)
     if given is not None:
-        raise WrongUsage("the task stands twice, on the line and in the body of the cell: keep one of them")
+        raise WrongUsage(f"the {what} stands twice, on the line and in the body of the cell: keep one of them")
     return body.removesuffix("\n").removesuffix("\r") if body.endswith("\r\n") else body.removesuffix("\n")
+
+
+def whole(text: str, option: str) -> int:
+    """A whole number above 0."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise WrongUsage(f"{option} {text}: give a whole number above 0")
+    return int(text)
 
 
 def episode_ids(words: Iterable[str], names: Mapping[str, Any]) -> list[str]:
