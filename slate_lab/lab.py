@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from slate_lab.jupyter.board import CostBoard
     from slate_lab.jupyter.budget import BudgetBar
     from slate_lab.jupyter.graph import WeaveGraph
+    from slate_lab.jupyter.panel import SlatePanel
     from slate_lab.reports.frames import Frames
 
 __all__ = ["Lab"]
@@ -616,6 +617,12 @@ class Lab:
         from slate_lab.jupyter.board import CostBoard
 
         return CostBoard(self.calls())
+
+    def panel(self) -> SlatePanel:
+        """The folders of memory: fill, blocks in the order they would leave, what left and why. Touches nothing."""
+        from slate_lab.jupyter.folders import panel_of
+
+        return panel_of(self.store, now_ns=self._clock())
 
     def _require_thread(self, id: str) -> Thread:
         thread = self.store.threads.get(id)

@@ -70,8 +70,10 @@ def wanted(before: str, offers: Offers) -> tuple[str, list[tuple[str, str]]] | N
         offers: the known values of a kind.
     """
     text = _QUOTED.sub("Q", before)
-    if '"' in text or "'" in text:
-        return None  # inside a task
+    quote = next((mark for mark in text if mark in "\"'"), "")
+    if quote:
+        text, _, begun = text.partition(quote)
+        return _quoted(text, begun, offers)
     words = text.split()
     current = words.pop() if words and not text[-1].isspace() else ""
     table = commands("magic")
@@ -81,6 +83,28 @@ def wanted(before: str, offers: Offers) -> tuple[str, list[tuple[str, str]]] | N
     if command is None:
         return None
     return _in_command(command, words[1:], current, offers)
+
+
+def _quoted(before: str, begun: str, offers: Offers) -> tuple[str, list[tuple[str, str]]] | None:
+    """Inside a quote that is still open: paths of memory where one may stand; a task or a text is left alone."""
+    words = before.split()
+    command = commands("magic").get(words[0]) if words else None
+    if command is None or not before[-1:].isspace():
+        return None
+    option = _expected(command, words[1:])
+    if option is None or option.kind != "target":
+        return None
+    return _starting(begun, [(path.strip('"'), "target") for path in offers("target")])
+
+
+def _expected(command: Command, words: list[str]) -> Option | None:
+    """The option or the positional that the next word is for."""
+    flags = {o.name: o for o in command.options if o.is_flag}
+    asked = flags.get(words[-1]) if words else None
+    if asked is not None and not asked.is_switch:
+        return asked
+    given, places = _positionals(flags, words), [o for o in command.options if not o.is_flag]
+    return places[given] if given < len(places) else places[-1] if places and places[-1].rest else None
 
 
 def _in_command(
@@ -95,9 +119,7 @@ def _in_command(
         if equals and name in flags:
             return _values(flags[name], value, offers)
         return _starting(current, _options(flags, words))
-    given = _positionals(flags, words)
-    places = [o for o in command.options if not o.is_flag]
-    place = places[given] if given < len(places) else places[-1] if places and places[-1].rest else None
+    place = _expected(command, words)
     found = _values(place, current, offers) if place is not None else None
     if found is None or not found[1]:
         return _starting(current, _options(flags, words)) if not current else found
@@ -167,7 +189,7 @@ def _of_lab(magics: SlateMagics, kind: str) -> list[str]:
         case "thread":
             return [t.id for t in reversed(door.threads()[-_MOST:])]
         case "target":
-            return list(door.slates.paths())
+            return [path if " " not in path else f'"{path}"' for path in door.slates.paths()]
         case "episode":
             return [e.id for e in reversed(door.episodes()[-_MOST:])]
     return []

@@ -58,9 +58,10 @@ class FolderView(Struct, frozen=True, kw_only=True):
     Attributes:
         limit, total: tokens.
         state: `ok`, `over_limit` (its limit was lowered) or `orphaned` (it is no longer declared).
-        blocks: in the order in which they would leave.
+        blocks: those next to leave, in order.
+        count: how many blocks there are in all.
         losses: what left or was refused, newest first.
-        lost: how many left in all.
+        lost: how many left or were refused in all.
     """
 
     slate: str
@@ -71,6 +72,7 @@ class FolderView(Struct, frozen=True, kw_only=True):
     access: str = "readWrite"
     state: str = "ok"
     blocks: Sequence[ViewedBlock] = ()
+    count: int = 0
     losses: Sequence[ViewedLoss] = ()
     lost: int = 0
 
@@ -88,7 +90,7 @@ class FolderView(Struct, frozen=True, kw_only=True):
     def figure(self) -> str:
         """Its figures in one line."""
         said = f"{self.total:,} of {self.limit:,} tokens, {100 * self.share:.0f} %, {self.policy}"
-        notes = [said, f"{len(self.blocks):,} blocks", f"{self.lost:,} evicted"]
+        notes = [said, f"{self.count:,} blocks", f"{self.lost:,} left or refused"]
         notes += ["read only"] if self.access == "read" else []
         notes += {"over_limit": ["over its limit: the next write enforces it"], "orphaned": ["no longer declared"]}.get(
             self.state, []
@@ -121,10 +123,10 @@ class SlatePanel:
         if not self.folders:
             return "no slate is declared: add `slates:` to slate.yaml"
         rows = [
-            (f.name, f"{f.total:,}", f"{f.limit:,}", f.policy, str(len(f.blocks)), str(f.lost), meter_text(f.share))
+            (f.name, f"{f.total:,}", f"{f.limit:,}", f.policy, str(f.count), str(f.lost), meter_text(f.share))
             for f in self.folders
         ]
-        return table_text(("folder", "tokens", "limit", "policy", "blocks", "evicted", ""), rows, figures=(1, 2, 4, 5))
+        return table_text(("folder", "tokens", "limit", "policy", "blocks", "left", ""), rows, figures=(1, 2, 4, 5))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/html": self.html, "text/plain": self.text}
@@ -152,9 +154,9 @@ def _bar(folder: FolderView) -> str:
         _piece(100 * block.tokens / whole, colours[block.file], _title(block), next_out=not n and _leaves(folder))
         for n, block in enumerate(drawn)
     ]
-    rest = sum(block.tokens for block in folder.blocks[_SEGMENTS:])
+    rest = folder.total - sum(block.tokens for block in drawn)
     if rest:
-        count = len(folder.blocks) - _SEGMENTS
+        count = folder.count - len(drawn)
         title = escape(f"{count:,} further blocks, {rest:,} tokens")
         pieces.append(_piece(100 * rest / whole, MARKS["queued"].accent, title, next_out=False))
     over = folder.total > folder.limit
@@ -203,7 +205,7 @@ def _blocks_html(folder: FolderView) -> str:
     ]
     keys = [f'<div style="width:14px;height:14px;border-radius:3px;background:{colours[b.file]}"></div>' for b in shown]
     table = table_html(("block", "tokens", "written", "touched", "text"), rows, figures=(1,), keys=keys)
-    hidden = len(folder.blocks) - len(shown)
+    hidden = folder.count - len(shown)
     return table + (f"<p>{hidden:,} further blocks are not listed</p>" if hidden else "")
 
 
@@ -214,7 +216,10 @@ def _losses_html(folder: FolderView) -> str:
     rows = [(loss.file, f"{loss.tokens:,}", loss.when, loss.why, clean_line(loss.preview, 60)) for loss in shown]
     table = table_html(("file", "tokens", "when", "why", "text"), rows, figures=(1,))
     hidden = max(folder.lost, len(folder.losses)) - len(shown)
-    return _more("what left, and why", table + (f"<p>{hidden:,} earlier ones are not listed</p>" if hidden > 0 else ""))
+    return _more(
+        "what left or was refused, and why",
+        table + (f"<p>{hidden:,} earlier ones are not listed</p>" if hidden > 0 else ""),
+    )
 
 
 def _more(title: str, body: str) -> str:

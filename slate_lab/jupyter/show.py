@@ -14,6 +14,7 @@ from slate_lab.jupyter.cards import episode_card
 from slate_lab.jupyter.live import Publish, Ticker, is_kernel
 from slate_lab.records import Episode, Thread
 from slate_lab.routing.rows import ModelRow, narrow
+from slate_lab.slates import Reading, WriteResult
 from slate_lab.verbs.text import MODELS_NOTE, cell, episode_rows, text_of, thread_rows
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Record", "Rows", "install", "shown"]
 
 _ROWS = 200
+_AS_TEXT = (Episode, Thread, Reading, WriteResult)
 _HANDLE = ("slate_lab.weave.handle", "Handle")
 _GRAPH = ("slate_lab.jupyter.graph", "WeaveGraph")
 
@@ -58,7 +60,7 @@ def install(ip: InteractiveShell, ticker: Ticker, publish: Publish) -> Callable[
     as_html, as_text = formatter.formatters["text/html"], formatter.formatters["text/plain"]
     as_html.for_type(Episode, episode_html)
     as_html.for_type(list, rows_html)
-    for record in (Episode, Thread):
+    for record in _AS_TEXT:
         as_text.for_type(record, _pretty)
     if is_kernel(ip):
         formatter.ipython_display_formatter.for_type_by_name(*_HANDLE, ticker.show)
@@ -69,7 +71,7 @@ def install(ip: InteractiveShell, ticker: Ticker, publish: Publish) -> Callable[
     def remove() -> None:
         as_html.pop(Episode, None)
         as_html.pop(list, None)
-        for record in (Episode, Thread):
+        for record in _AS_TEXT:
             as_text.pop(record, None)
         if is_kernel(ip):
             for name in (_HANDLE, _GRAPH):
@@ -102,8 +104,10 @@ def _pretty(value: Any, p: Any, cycle: bool) -> None:
     p.text(repr_line(value) if p.indentation else text_of(value))
 
 
-def repr_line(value: Thread | Episode) -> str:
+def repr_line(value: Any) -> str:
     """One record inside a larger value."""
+    if not isinstance(value, Thread | Episode):
+        return repr(value)
     if isinstance(value, Thread):
         return f"<Thread {value.id} {value.state}: {value.label}>"
     return f"<Episode {value.id} {value.status}: {value.name or value.task[:80]}>"

@@ -113,7 +113,7 @@ def _limit(asked: Asked) -> int:
 
 
 def _slate(asked: Asked, door: Door, names: Mapping[str, Any]) -> Any:
-    """What a shell asks: `slate read TARGET`, `slate write TARGET TEXT`, `slate search TEXT`, `slate ledger [TARGET]`."""
+    """What a shell asks: `slate read TARGET`, `slate write TARGET TEXT`, `slate search TEXT`, `slate ledger`."""
     action, words = asked["action"], list(asked["words"] or ())
     least, most, form = _FORMS[action]
     if not least <= len(words) <= most:

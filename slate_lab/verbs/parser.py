@@ -138,7 +138,9 @@ def _one_text(words: list[str], command: Command, place: Place) -> str | None:
 
 def _too_many(command: Command, extras: list[str], place: Place) -> WrongUsage:
     if command.body:
-        return WrongUsage(f"`{extras[0]}` is one word too many: the {command.body} is one text in quotes; {_see(command, place)}")
+        return WrongUsage(
+            f"`{extras[0]}` is one word too many: the {command.body} is one text in quotes; {_see(command, place)}"
+        )
     return WrongUsage(f"{command.name}: `{extras[0]}` is one word too many; {_see(command, place)}")
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from slate_lab.errors import ConfigError, Problem, StoreError
 from slate_lab.records import Approval, Call, Episode, Fact, Thread, near, thread_of, usd
 from slate_lab.verbs.door import Door
+from slate_lab.verbs.memory import VERBS as MEMORY
 from slate_lab.verbs.parser import Asked
 from slate_lab.verbs.table import FRAMES
-from slate_lab.verbs.memory import VERBS as MEMORY
 from slate_lab.verbs.values import episode_ids, thread_ids, whole
 from slate_lab.verbs.words import WrongUsage
 

@@ -119,6 +119,7 @@ def _memory() -> tuple[Command, ...]:
         Option("--tag", "values of declared metatags", "TAG=VALUE", many=True),
         Option("--gated", "fail when the write is refused"),
     )
+    within = Option("--in", "search only this slate or folder", "TARGET", kind="target")
     searching = (Option("--limit", "at most N", "N"),)
     actions = Option("action", f"one of {', '.join(ACTIONS)}", choices=ACTIONS, needed=True)
     words = Option("words", "its target, then a text in quotes where it takes one", rest=True)
@@ -138,7 +139,7 @@ def _memory() -> tuple[Command, ...]:
             "blocks of memory that hold every word",
             (
                 Option("text", "the words, in quotes", needed=True),
-                Option("--in", "only this slate or folder", "TARGET", kind="target"),
+                within,
                 *searching,
             ),
             at=("magic",),
@@ -152,7 +153,7 @@ def _memory() -> tuple[Command, ...]:
         Command(
             "slate",
             "read, write, search memory, or its ledger of what left",
-            (actions, words, *reading, *writing, Option("--in", "search only this slate or folder", "TARGET"), *searching),
+            (actions, words, *reading, *writing, within, *searching),
             lists=True,
             at=("program",),
         ),

@@ -14,6 +14,7 @@ import msgspec
 from slate_lab.records import Approval, Call, Episode, Fact, Thread, usd
 from slate_lab.records.shown import safe_block
 from slate_lab.routing.rows import ModelRow, narrow
+from slate_lab.slates import Reading, WriteResult
 
 __all__ = [
     "MODELS_NOTE",
@@ -180,6 +181,17 @@ def models_text(rows: Sequence[ModelRow]) -> str:
     return f"{table(narrow(rows))}\n{MODELS_NOTE}"
 
 
+def write_text(result: WriteResult) -> str:
+    """What became of a write: where it went or why not, how full the folder is, what it pushed out."""
+    full = "" if result.after is None else f" ({result.after:,} of {result.limit:,} tokens)"
+    lines = [one_line(result.message) if not result.ok else f"{one_line(result.target)}: {result.code}{full}"]
+    lines += [
+        f"pushed out ({e.cause}): block {e.block} of {one_line(e.file)}, {e.tokens} tokens: {one_line(e.preview)}"
+        for e in result.evicted
+    ]
+    return "\n".join(lines)
+
+
 def weave_text(threads: Sequence[Thread]) -> str:
     """The weave as lines: each thread with its state and label, and the episodes it cites."""
     lines = []
@@ -200,6 +212,10 @@ def text_of(value: Any) -> str:
         return episode_text(value)
     if isinstance(value, Thread):
         return table(thread_rows([value]))
+    if isinstance(value, Reading):
+        return printable(value.text)
+    if isinstance(value, WriteResult):
+        return write_text(value)
     if isinstance(value, Mapping):
         return _yaml(value)
     if callable(getattr(value, "to_string", None)):

@@ -15,7 +15,16 @@ def _block(id: str, tokens: int, *, file: str = "core.md", preview: str = "port 
 
 def _folder(*blocks: ViewedBlock, limit: int = 100, policy: str = "FIFO", **said: object) -> FolderView:
     total = sum(b.tokens for b in blocks)
-    return FolderView(slate="Memory", folder="facts", limit=limit, total=total, policy=policy, blocks=blocks, **said)  # type: ignore[arg-type]
+    return FolderView(
+        slate="Memory",
+        folder="facts",
+        limit=limit,
+        total=total,
+        policy=policy,
+        blocks=blocks,
+        count=len(blocks),
+        **said,
+    )  # type: ignore[arg-type]
 
 
 def _widths(html: str) -> list[float]:
