@@ -135,6 +135,8 @@ class Door(Protocol):
 
     def replay(self, mode: str | None = None) -> Mapping[str, Any]:
         """Mode, file and counts of the recording; changes the mode if one is given."""
+        ...
+
     @property
     def slates(self) -> Any:
         """Declared memory: `write`, `read`, `search`, `evicted`, `rows`, `paths`."""
