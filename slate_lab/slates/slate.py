@@ -22,6 +22,8 @@ from slate_lab.slates.write import MODES, Mode, Writer, refuse
 __all__ = ["Slates"]
 
 _DAY_NS = 86_400 * 10**9
+_KNOWN = 4096
+"""Texts of targets that are remembered."""
 
 
 class Slates:
@@ -47,6 +49,7 @@ class Slates:
         keep_days: int | None = None,
     ) -> None:
         self._keep = keep
+        self._known: dict[str, tuple[Target, Folder]] = {}
         self._writer = Writer(keep, count=count, encoding=encoding)
         with keep.transaction():
             folders = keep.enter(fold(specs))
@@ -148,8 +151,7 @@ class Slates:
         tags: Mapping[str, Any] | None,
         cause: str,
     ) -> WriteResult:
-        where = read_target(target, self._folders)
-        folder = find(where, self._folders)
+        where, folder = self._find(target)
         if folder.orphaned:
             raise SlateError(f"{folder.path} is no longer declared: it can only be read", code="orphaned")
         if not folder.writable:
@@ -158,12 +160,22 @@ class Slates:
             raise SlateError(f"{where} names no file: write to {where}/NAME.md", code="bad_target")
         if mode not in MODES:
             raise SlateError(f"there is no mode {mode!r}: {', '.join(MODES)}", code="bad_mode")
-        if not isinstance(content, str) or tokens.clean(content) != content:
+        if not isinstance(content, str) or not (content.isascii() or tokens.clean(content) == content):
             raise SlateError("the content is no valid text: pass it through slate_lab.tokens.clean", code="bad_text")
         given = folder.read_tags(where.file, tags)
         return self._writer.write(
             folder, where.file, content, mode=mode, key=key, tags=given if tags is not None else None, cause=cause
         )
+
+    def _find(self, target: TargetLike) -> tuple[Target, Folder]:
+        """A target and its folder; texts are remembered, for most writes go where another went."""
+        if isinstance(target, str) and (known := self._known.get(target)):
+            return known
+        where = read_target(target, self._folders)
+        found = where, find(where, self._folders)
+        if isinstance(target, str) and len(self._known) < _KNOWN:
+            self._known[target] = found
+        return found
 
     def _refused(self, target: TargetLike, content: Any, error: LabError, cause: str) -> WriteResult:
         """The result of a write that could not be done, noted in the ledger where that can still be written."""
@@ -269,8 +281,7 @@ class Slates:
         *,
         touch: str | None,
     ) -> Reading:
-        target = read_target(value, self._folders)
-        folder = find(target, self._folders)
+        target, folder = self._find(value)
         tags = folder.read_tags(target.file, {**target.where, **(where or {})})
         if order not in ("oldest", "newest"):
             raise SlateError(f"there is no order {order!r}: oldest or newest", code="bad_order")

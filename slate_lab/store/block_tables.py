@@ -25,7 +25,6 @@ BLOCKS = (
     file INTEGER NOT NULL, pos INTEGER NOT NULL, id INTEGER NOT NULL, folder INTEGER NOT NULL, touched INTEGER NOT NULL,
     tokens INTEGER NOT NULL, encoding TEXT NOT NULL, PRIMARY KEY (file, pos)) WITHOUT ROWID""",
     "CREATE INDEX block_turn ON block (folder, touched, id)",
-    "CREATE INDEX ledger_left ON ledger (folder, seq) WHERE kind IN ('evict', 'replace')",
     """CREATE VIRTUAL TABLE block_text USING fts5 (text, tokenize = "unicode61 remove_diacritics 2")""",
     "CREATE TABLE block_text_state (seq INTEGER NOT NULL)",
     "INSERT INTO block_text_state VALUES (0)",

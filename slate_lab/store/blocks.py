@@ -23,14 +23,14 @@ from slate_lab.store.database import Database
 __all__ = ["Blocks"]
 
 _tags = msgspec.json.Decoder(dict[str, Any])
-_PAGE = 32
-"""Blocks looked at once when some must leave."""
+_MOST = 64
+"""Blocks looked at at once when many must leave; the first look is at one, for one mostly makes room for one."""
 
 _SPOT = """SELECT f.total, f.blocks, x.n, coalesce(x.kind, '') FROM folder AS f
     LEFT JOIN file AS x ON x.folder = f.n AND x.name = ? WHERE f.n = ?"""
 _TURNS = f"""SELECT b.id, b.file, b.pos, b.tokens, x.name, substr(l.text, 1, {PREVIEW}), b.touched FROM block AS b
     CROSS JOIN file AS x ON x.n = b.file CROSS JOIN ledger AS l ON l.seq = b.id
-    WHERE b.folder = ? AND (b.touched, b.id) > (?, ?) ORDER BY b.touched, b.id LIMIT {_PAGE}"""
+    WHERE b.folder = ? AND (b.touched, b.id) > (?, ?) ORDER BY b.touched, b.id LIMIT ?"""
 _NOTE = """INSERT INTO ledger (at_ns, kind, folder, file, block, tokens, policy, cause, by_seq, code, tags, text)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _PUT = "INSERT INTO block (file, pos, id, folder, touched, tokens, encoding) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -136,8 +136,9 @@ class Blocks:
 
     def turns(self, folder: int) -> Iterator[Leaver]:
         """The blocks of a folder in the order of their turn."""
-        last = (-1, -1)
-        while page := self._db.rows(_TURNS, (folder, *last)):
+        last, size = (-1, -1), 1
+        while page := self._db.rows(_TURNS, (folder, *last, size)):
+            size = min(2 * size, _MOST)
             for id, file, pos, tokens, name, preview, touched in page:
                 yield Leaver(id, file, pos, tokens, name, preview or "")
                 last = (touched, id)
