@@ -43,6 +43,7 @@ from slate_lab.weave.intake import again, read_action
 from slate_lab.weave.loop import LoopThread, refuse_on
 from slate_lab.weave.mcp import Servers
 from slate_lab.weave.purse import Purse
+from slate_lab.weave.recall import memory_tools
 from slate_lab.weave.run import Runner
 from slate_lab.weave.slotroom import Dispatch, SlotRoom
 from slate_lab.weave.toolbox import Toolbox
@@ -96,6 +97,7 @@ class Lab:
         )
         workspace = Workspace.of_project(root, config.workspace)
         base = {**BUILT_IN, **command_tools(config.tools, root), **facts_tools(store.facts)}
+        base.update(memory_tools(self.slates, config))
         functions = config.tools.functions
         check_names(functions, base)
         self._shelf = Shelf(
@@ -131,6 +133,7 @@ class Lab:
             nonce=nonce,
             toolbox=self._toolbox,
             desk=self._desk,
+            slates=self.slates,
         )
         self._dispatcher = Dispatcher(
             loop=self._loop.loop,
@@ -144,6 +147,7 @@ class Lab:
             nonce=nonce,
             priced=lambda route: prices.knows(route, at_ns=clock()),
             purse=purse,
+            slates=self.slates,
         )
         self._slots = SlotRoom(
             root=root,

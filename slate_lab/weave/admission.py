@@ -15,12 +15,14 @@ from msgspec.structs import replace
 from slate_lab.errors import DispatchError, Problem
 from slate_lab.records import Action, Episode, Fact, Limits
 from slate_lab.routing.policy import Grant
+from slate_lab.slates import Slates
 from slate_lab.weave import checks
 from slate_lab.weave.brief import Brief, BriefTooLarge, build
 from slate_lab.weave.checks import MAX_CONTEXT, Dispatched
 from slate_lab.weave.claims import claim_problems, held
 from slate_lab.weave.grounds import Grounds
 from slate_lab.weave.perspectives import perspective_problems, review_file_problems
+from slate_lab.weave.recall import recall, target_problems
 from slate_lab.weave.tools import Tool
 from slate_lab.weave.types import ThreadType
 
@@ -87,8 +89,7 @@ def admit(
     pending = _pending(action, grounds, labels)
     episodes = checks.context_of(action, grounds, pending, labels, found)
     found += checks.facts_problems(action, grounds)
-    if action.slates:
-        found.append(Problem("unknown_slate", f"no slate is declared, so {action.slates[0]!r} cannot be given"))
+    found += target_problems(action.slates, grounds.slates, later=bool(pending))
     tools = checks.tools_of(action, kind, grant, grounds, found)
     found += review_file_problems(action.review_perspectives, grounds.review)
     found += claim_problems(action.claims) or claims_held(action, grounds, labels)
@@ -113,7 +114,8 @@ def admit(
     )
     if pending:
         return admitted
-    return replace(admitted, brief=write_brief(admitted, episodes, facts=grounds.facts, nonce=grounds.nonce))
+    brief = write_brief(admitted, episodes, facts=grounds.facts, slates=grounds.slates, nonce=grounds.nonce)
+    return replace(admitted, brief=brief)
 
 
 def claims_held(action: Action, grounds: Grounds, labels: Collection[str] = ()) -> list[Problem]:
@@ -128,6 +130,7 @@ def write_brief(
     episodes: list[Episode],
     *,
     facts: Callable[[str], Sequence[Fact]],
+    slates: Slates | None,
     nonce: Callable[[str], str],
 ) -> Brief:
     """The brief of an admitted action.
@@ -135,6 +138,7 @@ def write_brief(
     Args:
         episodes: its context, in order.
         facts: the facts of a thread, for those it cites.
+        slates: declared memory, for the targets it names.
         nonce: a fence word for a source.
 
     Raises:
@@ -151,10 +155,11 @@ def write_brief(
             room=admitted.room,
             nonce=nonce,
             cited=cited,
+            memory=recall(admitted.action.slates, slates),
             reviews=admitted.reviews,
         )
     except BriefTooLarge as e:
-        hint = "shorten it, cite fewer episodes or set fit=True to drop the oldest"
+        hint = "shorten it, cite fewer episodes or slates, or set fit=True to drop the oldest"
         raise DispatchError.of(
             "brief_too_large",
             f"the brief takes about {e.brief.tokens} tokens and {admitted.grant.route} leaves room for {e.room} "

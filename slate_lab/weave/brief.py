@@ -18,6 +18,7 @@ from msgspec import Struct
 from slate_lab import tokens
 from slate_lab.records import Action, Episode, Fact, Message, ToolSpec
 from slate_lab.weave.cite import CITED, cite
+from slate_lab.weave.recall import MEMORY, fenced
 from slate_lab.weave.render import grown_fence, render_for_model, sanitize_line
 from slate_lab.weave.types import ThreadType
 
@@ -71,6 +72,7 @@ def build(
     room: int | None,
     nonce: Callable[[str], str],
     cited: Sequence[tuple[str, Sequence[Fact]]] = (),
+    memory: Sequence[tuple[str, str]] = (),
     reviews: Sequence[tuple[str, str]] = (),
 ) -> Brief:
     """The brief of `action`.
@@ -83,6 +85,7 @@ def build(
         room: tokens the prompt may take (window minus reserved output), None if the window is unknown.
         nonce: a fence word for a source; random in life, seeded while recording and replaying.
         cited: threads with their facts, which join as data; the newest of them, within a share of the room.
+        memory: targets of slates with their content, which join as data.
         reviews: name and text of review perspectives.
 
     Raises:
@@ -91,8 +94,19 @@ def build(
     kept = list(episodes)
     dropped: list[str] = []
     blocks = [(id, cite(id, facts, room=room, nonce=nonce(f"facts of {id}"))) for id, facts in cited]
+    held = [(target, fenced(target, text, nonce(f"slate {target}"))) for target, text in memory]
     while True:
-        brief = _assemble(action, kind, kept, tools, dropped=tuple(dropped), nonce=nonce, cited=blocks, reviews=reviews)
+        brief = _assemble(
+            action,
+            kind,
+            kept,
+            tools,
+            dropped=tuple(dropped),
+            nonce=nonce,
+            cited=blocks,
+            memory=held,
+            reviews=reviews,
+        )
         if room is None or brief.tokens <= room:
             return brief
         if not (action.fit and kept):
@@ -109,6 +123,7 @@ def _assemble(
     dropped: tuple[str, ...],
     nonce: Callable[[str], str],
     cited: Sequence[tuple[str, str]],
+    memory: Sequence[tuple[str, str]],
     reviews: Sequence[tuple[str, str]],
 ) -> Brief:
     parts = [_part("preamble", _stable(PREAMBLE))]
@@ -131,6 +146,11 @@ def _assemble(
     for id, block in cited:
         blocks += [CITED.format(id=id), block]
         parts.append(_part(f"facts:{id}", tokens.count(block)))
+    if memory:
+        blocks.append(MEMORY)
+    for target, block in memory:
+        blocks.append(block)
+        parts.append(_part(f"slate:{target}", tokens.count(block)))
     if action.variables:
         block = _variables(action.variables, nonce("variables"))
         blocks += [_VARIABLES, block]

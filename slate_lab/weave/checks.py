@@ -17,6 +17,7 @@ from slate_lab.tokens import clean
 from slate_lab.weave.grounds import Grounds
 from slate_lab.weave.tools import READ_ONLY, Tool
 from slate_lab.weave.tools.facts_tool import EPISODE_FACTS
+from slate_lab.weave.tools.memory import MEMORY
 from slate_lab.weave.types import ThreadType
 
 __all__ = [
@@ -44,6 +45,7 @@ MAX_REASON = 200
 Dispatched = Literal["person", "model"]
 """Who dispatches: a person, or an orchestrator's model, which must give its reasons."""
 
+_LOCAL = (*READ_ONLY, *MEMORY)
 _TRACK = re.compile(r"[1-9][0-9]{0,8}(?:\.[1-9][0-9]{0,8})*", re.ASCII)
 
 
@@ -121,7 +123,7 @@ def tools_of(
     if action.tools is None and not action.context:
         names = tuple(n for n in names if n != EPISODE_FACTS)
     if action.tools is None and grant.provider.protocol == "local":
-        names = tuple(n for n in names if n in READ_ONLY)  # small models over-call: writing is asked for by name
+        names = tuple(n for n in names if n in _LOCAL)  # small models over-call: writing files is asked for by name
     if action.tools is not None:
         unknown = [n for n in action.tools if n not in grounds.tools]
         if unknown:

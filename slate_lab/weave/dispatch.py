@@ -19,6 +19,7 @@ from slate_lab.config import LabConfig
 from slate_lab.errors import DispatchError, Problem
 from slate_lab.records import Action, Episode, Fact, Limits, Route
 from slate_lab.routing.policy import Grant
+from slate_lab.slates import Slates
 from slate_lab.store import Store
 from slate_lab.weave.admission import Admitted, admit, claims_held
 from slate_lab.weave.batch import BatchPlan, plan_batch, told, with_ids
@@ -55,6 +56,7 @@ class Dispatcher:
         nonce: a fence word for a source.
         priced: whether the price of a route is known.
         purse: sets money aside for what is admitted.
+        slates: declared memory, None where there is none.
     """
 
     def __init__(
@@ -71,11 +73,13 @@ class Dispatcher:
         nonce: Callable[[str], str],
         priced: Callable[[Route], bool],
         purse: Purse,
+        slates: Slates | None = None,
     ) -> None:
         self.types = thread_types(config)
         self.tools = tools
         self.limits: Limits = limits_of(config.limits.thread)
         self.nonce, self.priced, self._purse = nonce, priced, purse
+        self.slates = slates
         scopes = config.limits
         self._capped = any(scope.usd is not None for scope in (scopes.session, scopes.day, scopes.project))
         self._root = root

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from slate_lab.records import Episode, Fact, Limits, Route
 from slate_lab.routing.policy import Grant
+from slate_lab.slates import Slates
 from slate_lab.weave.tools import Tool
 from slate_lab.weave.types import ThreadType
 
@@ -83,6 +84,11 @@ class Grounds(Protocol):
 
         Those of the threads `beside`, and of all that these come after, are left out: they never run together.
         """
+        ...
+
+    @property
+    def slates(self) -> Slates | None:
+        """Declared memory."""
         ...
 
     def facts(self, id: str) -> Sequence[Fact]:

@@ -19,6 +19,7 @@ from slate_lab.errors import DispatchError, LabError, LimitExceeded, StoreError
 from slate_lab.models.gate import Gate
 from slate_lab.records import Episode, Reply, Request, episode_id
 from slate_lab.routing.policy import Grant
+from slate_lab.slates import Slates
 from slate_lab.store import Store, seal
 from slate_lab.weave.admission import write_brief
 from slate_lab.weave.approval import Desk
@@ -62,6 +63,7 @@ class Runner:
         nonce: a fence word for a source.
         toolbox: starts the units of a worker; what fails there fails the action before it begins.
         desk: where calls of tools wait for a person.
+        slates: declared memory, for the targets an action names; None where there is none.
     """
 
     def __init__(
@@ -76,10 +78,12 @@ class Runner:
         nonce: Callable[[str], str],
         toolbox: Toolbox,
         desk: Desk,
+        slates: Slates | None = None,
     ) -> None:
         self._store, self._gate, self._routes, self._purse = store, gate, routes, purse
         self._config, self._workspace, self._nonce = config, workspace, nonce
         self._toolbox, self._desk = toolbox, desk
+        self._slates = slates
         self.turns: WorkerTurns | None = None
 
     async def run(self, job: Job) -> None:
@@ -159,8 +163,17 @@ class Runner:
         admitted, brief = job.admitted, job.admitted.brief
         if brief is None:
             stored = [self._store.episodes.get(id) for id in admitted.action.context]
-            brief = write_brief(admitted, [e for e in stored if e], facts=self._store.facts.list, nonce=self._nonce)
+            brief = write_brief(
+                admitted,
+                [e for e in stored if e],
+                facts=self._store.facts.list,
+                slates=self._slates,
+                nonce=self._nonce,
+            )
             self._store.threads.brief(job.id, brief.parts)
+        if self._slates:
+            for target in admitted.action.slates:
+                self._slates.read(target, fallback="", cause=job.id)  # its blocks are in use now
         window = admitted.grant.capabilities.window
         job.kit = Kit(
             self._workspace,

@@ -9,8 +9,10 @@ from msgspec.structs import replace
 
 from slate_lab.config import LabConfig, LimitsSpec
 from slate_lab.records import Limits
+from slate_lab.slates import Target
 from slate_lab.weave.tools import READ_ONLY
 from slate_lab.weave.tools.facts_tool import EPISODE_FACTS
+from slate_lab.weave.tools.memory import tools_for
 
 __all__ = ["EVIDENCE", "ThreadType", "thread_types"]
 
@@ -32,6 +34,7 @@ class ThreadType(Struct, frozen=True, kw_only=True):
         fixed: a project listed its tools: it gets none that units add.
         slots: the slots around its turn: `all`, `base` or ids; None is none.
         approve: tools whose every call a person must approve.
+        reads, writes: the memory its slate tools may read and write.
     """
 
     name: str
@@ -42,6 +45,8 @@ class ThreadType(Struct, frozen=True, kw_only=True):
     fixed: bool = False
     slots: str | tuple[str, ...] | None = None
     approve: tuple[str, ...] = ()
+    reads: tuple[Target, ...] = ()
+    writes: tuple[Target, ...] = ()
 
 
 _LOOKERS = (*READ_ONLY, EPISODE_FACTS)
@@ -80,15 +85,19 @@ def thread_types(config: LabConfig) -> Mapping[str, ThreadType]:
         charter = base.charter if spec.charter is None else spec.charter
         if name in ("reviewer", "adversarial") and EVIDENCE not in charter:
             charter = f"{charter}\n{EVIDENCE}"
+        reads, writes = (tuple(map(Target.of, targets)) for targets in (spec.reads, spec.writes))
+        own = base.tools if spec.tools is None else tuple(spec.tools)
         types[name] = ThreadType(
             name=name,
-            tools=base.tools if spec.tools is None else tuple(spec.tools),
+            tools=tuple(dict.fromkeys((*own, *tools_for(reads, writes)))),
             charter=charter,
             model=spec.model or base.model,
             limits=limits_of(spec.limits).over(base.limits),
             fixed=spec.tools is not None,
             slots=tuple(spec.slots) if isinstance(spec.slots, list) else spec.slots or base.slots,
             approve=tuple(spec.approve),
+            reads=reads,
+            writes=writes,
         )
     return {name: replace(t, approve=(*config.tools.approve, *t.approve)) for name, t in types.items()}
 
