@@ -214,6 +214,6 @@ class SlatesMachine(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
-SlatesMachine.TestCase.settings = settings(max_examples=12, stateful_step_count=20, deadline=None)
+SlatesMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
 TestSlatesAgainstTheModel = SlatesMachine.TestCase
 TestSlatesAgainstTheModel.__doc__ = "After every operation the slate is what the model says it is."
