@@ -47,7 +47,7 @@ class Desk:
         """
         id = self._store.approvals.ask(thread, clean(tool), _shown(arguments))
         self._store.events.add("approval.asked", thread=thread, data={"approval": id, "tool": clean(tool)})
-        doing, live.doing = live.doing, f"{tool} waits for approval: slate approve {id}"
+        doing, live.doing = live.doing, f"{tool} waits for approval: slate-lab approve {id}"
         try:
             answer = await self._wait(id)
         except BaseException:

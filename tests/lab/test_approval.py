@@ -31,7 +31,7 @@ def test_an_approved_call_is_made(open_lab, project, by):
     (asked,) = waiting(lab)
     assert (asked.id, asked.thread, asked.tool, asked.state) == ("a1", "t1", "write", "pending")
     assert '"path":"new.txt"' in asked.arguments
-    while "waits for approval: slate approve a1" not in handle.progress.doing:
+    while "waits for approval: slate-lab approve a1" not in handle.progress.doing:
         time.sleep(0.01)
     assert not (project / "new.txt").exists()
     assert [a.state for a in lab.approve("a1" if by == "approval" else "t1")] == ["approved"]
