@@ -95,7 +95,7 @@ def _raise_plain(error: Exception, request: httpx.Request, *, answered: bool) ->
         kind = httpx.ReadTimeout if answered else httpx.ConnectTimeout
     elif isinstance(cause, (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError)):
         kind = httpx.ReadError
-    elif isinstance(cause, aiohttp.ClientError) and not isinstance(error, httpx.TransportError):
+    elif isinstance(error, aiohttp.ClientError):  # also what follows an answer longer than it said it was
         kind = httpx.RemoteProtocolError
     else:
         raise error
