@@ -178,6 +178,10 @@ _CALLS = Declared(
     "calls ORDER BY id",
 )
 
+MARKS = ("exact", "estimated", "unknown")
+_BRIEFED = """CASE WHEN json_extract(p.value, '$.tokens') IS NULL THEN 'unknown'
+    WHEN json_extract(p.value, '$.exact') THEN 'exact' ELSE 'estimated' END"""
+
 _ATTEMPTS = Declared(
     "attempts",
     "one HTTP exchange, or one scripted answer",
@@ -196,6 +200,7 @@ _ATTEMPTS = Declared(
         Column("paced_s", "number", "Of it: pacing, or waiting for a place.", "s", reads=("paced_s",)),
         Column("retried_s", "number", "Of it: back-off before asking again.", "s", reads=("retried_s",)),
         *_usage("a."),
+        word("counted", MARKS, "`exact`: the provider's counts; `estimated`: the lab's own; `unknown`.", "a.counted"),
         _flag("recorded", "The answer came from a recording; it cost nothing now.", "a.recorded"),
         _text("response_id", "The provider's id of the answer.", "a.response_id"),
         _text("error", "What went wrong, for a person.", "a.error"),
@@ -244,6 +249,7 @@ _CONTEXT = Declared(
         ),
         _tokens("tokens", "Its size.", "json_extract(p.value, '$.tokens')"),
         _flag("exact", "The provider counted it; else it is estimated.", "json_extract(p.value, '$.exact')"),
+        word("counted", MARKS, "`exact`: by the provider or its tokenizer; `estimated`; `unknown`.", _BRIEFED),
         _tokens("window_tokens", "What the route's context holds.", "t.window"),
         Column(
             "share",

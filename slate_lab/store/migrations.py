@@ -23,6 +23,7 @@ from msgspec import Struct
 from slate_lab.errors import StoreError
 from slate_lab.store.approvals import APPROVALS
 from slate_lab.store.block_tables import BLOCKS
+from slate_lab.store.counted_step import COUNTED
 from slate_lab.store.database import MEMORY, Database
 from slate_lab.store.recovery_step import RECOVERY
 from slate_lab.store.turns_step import TURNS
@@ -119,6 +120,7 @@ STEPS: tuple[Step, ...] = (
     Step(3, "sessions with slots, their turns, history, state, and events of slots", TURNS),
     Step(4, "slates: folders, files, blocks, their ledger and the index of words", BLOCKS),
     Step(5, "calls of tools that wait for a person", APPROVALS),
+    Step(6, "how the tokens of an attempt were counted", COUNTED),
 )
 
 

@@ -153,10 +153,10 @@ async def test_a_server_that_never_gets_well(speech: Speech, server: FaultServer
 @every
 async def test_silence_ends_an_answer(speech: Speech, server: FaultServer) -> None:
     """A stream that stops coming is a timeout; what came is billed by the lab's own count or the provider's."""
-    server.script = [stream(*speech.head, speech.text("hel"), speech.text("lo"), pause_s=0.6)]
+    server.script = [stream(*speech.head, speech.text("hel"), speech.text("lo"), pause_s=0.9)]
     trail: list[Attempt] = []
     with pytest.raises(ModelError) as caught:
-        await ask(speech, server, trail, timeout_s=0.25)
+        await ask(speech, server, trail, timeout_s=0.3)
     assert caught.value.kind == "timeout"
     assert len(trail) == 3
 

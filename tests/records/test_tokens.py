@@ -75,3 +75,22 @@ def test_a_fresh_cache_needs_no_network(tmp_path):
     env = {"XDG_CACHE_HOME": str(tmp_path), "PATH": "/usr/bin", "HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["2", "False"]
+
+
+def test_no_piece_that_is_encoded_is_long(monkeypatch):
+    """The work is bounded: a megabyte of one character is encoded in pieces of `CHUNK`, each once."""
+    sizes = []
+
+    class Counting:
+        """Stands where the encoding is kept; counts what it is given."""
+
+        def encode_ordinary(self, text):
+            sizes.append(len(text))
+            return [0]
+
+    monkeypatch.setattr(tokens, "_encoding", Counting())
+    for text in HOSTILE.values():
+        sizes.clear()
+        tokens.count(text)
+        assert sum(sizes) == len(text) or not sizes  # short ones may be remembered
+        assert max(sizes, default=0) <= tokens.CHUNK

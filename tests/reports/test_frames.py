@@ -245,3 +245,11 @@ def test_a_hundred_thousand_calls_come_through(tmp_path: Path) -> None:
     assert len(calls) == 100_000
     assert calls["id"].is_monotonic_increasing
     assert calls["cost_usd_exact"].iloc[-1] == "0.000099999"
+
+
+def test_every_count_says_how_it_was_counted(open_lab):
+    """Attempts and parts of a brief are `exact`, `estimated` or `unknown`: a scripted answer is the lab's own count."""
+    lab = open_lab(["the answer"], compressor={"mode": "fixed"})
+    lab.thread("x")
+    assert set(lab.frames.attempts()["counted"]) == {"estimated"}
+    assert set(lab.frames.context()["counted"]) <= {"exact", "estimated"}

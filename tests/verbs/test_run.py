@@ -74,6 +74,7 @@ def test_plain_views(lab: Any) -> None:
     assert "local" in [row["name"] for row in do(lab, "models")]
     assert text_of(do(lab, "models")).splitlines()[0].split()[:3] == ["model", "cap", "cost"]
     assert {"guidelines", "key_variable"} <= json.loads(json_text(do(lab, "models")))[0].keys()
+    assert do(lab, "replay") == {"mode": "off", "file": None, "recordings": 0, "answered": 0, "recorded": 0}
     assert do(lab, "config")["maxConcurrent"] == 8
     assert "properties" in do(lab, "config --schema")
     assert len(do(lab, "frames threads")) == 2
