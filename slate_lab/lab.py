@@ -294,7 +294,8 @@ class Lab:
 
         Args:
             task: the request, passed to the model byte for byte.
-            **options: `type, model, reason, name, context, slates, variables, tools, limits, after, claims, fit`:
+            **options: `type, model, reason, name, context, slates, variables, tools, limits, after, claims,
+                facts_of, review_perspectives, track, fit`:
                 the fields of `Action`; `context` takes ids or episodes.
 
         Raises:

@@ -100,6 +100,8 @@ class Handle:
         """
         if not text.strip() or clean(text) != text:
             raise NotSteered("a steering message must be text and not blank", code="bad_text")
+        if not self._job.listens and not self.done():
+            raise NotSteered(f"{self.id} has given its final answer: wait for its episode and cite it", code="not_live")
         if self.done():
             raise NotSteered(f"{self.id} has settled: dispatch a new thread that cites its episode", code="not_live")
         self._job.steer.append(text)

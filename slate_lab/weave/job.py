@@ -29,6 +29,7 @@ class Job:
         phase: the task that may be cancelled now: the conversation, then the compression.
         cancelled: a person or a closing lab asked for the end.
         compress: whether a model may still be asked for the compression.
+        listens: the conversation may still take a steering message.
         blocks: meters of the blocks it was dispatched in.
         reserved_nusd: money that was set aside for it when it was admitted, and is not spent yet.
         hops: how recovery went from route to route; `ran` is the route that answered the worker last.
@@ -63,6 +64,7 @@ class Job:
         self.cancelled = self.timed_out = False
         self.compress = True
         self.steer: list[str] = []
+        self.listens = True
         self.hops: list[Hop] = []
         self.reserved_nusd = 0
         self.ran: Grant | None = None

@@ -114,6 +114,9 @@ class Runner:
         try:
             outcome = None if job.cancelled else await self._phase(job, self._converse(job), seconds=seconds)
         finally:
+            job.listens = False
+            if job.steer:
+                self._note(job, "steer.unseen", {"texts": list(job.steer)})
             await self._close_tools(job)  # what was changed until now is what the episode says
         if outcome and outcome.fault:
             self._store.events.add("worker.fault", thread=job.id, data={"traceback": outcome.fault})

@@ -111,6 +111,27 @@ def test_a_message_that_comes_with_the_final_answer_keeps_the_conversation_going
     assert [f.text for f in episode.facts] == ["answer 1", "answer 2"]
 
 
+def test_a_message_that_comes_after_the_final_answer_is_refused(open_lab):
+    """While the episode is being made nobody would see it: the person is told instead."""
+    compressing, release = threading.Event(), threading.Event()
+
+    async def answer(request: Request) -> str:
+        if request.schema:
+            compressing.set()
+            while not release.is_set():
+                await asyncio.sleep(0.002)
+        return "{}" if request.schema else "done"
+
+    lab = open_lab(answer)
+    handle = lab.dispatch("x", type="query")
+    assert compressing.wait(5)
+    with pytest.raises(LabError, match="final answer") as caught:
+        handle.steer("too late")
+    assert caught.value.code == "not_live"
+    release.set()
+    assert handle.result(5).status == "ok"
+
+
 def test_steering_by_id_reaches_the_worker_and_a_settled_one_is_told(open_lab):
     """`lab.steer` is what the verb does; a thread that is not live cannot be reached."""
     lab = open_lab(["done"])
