@@ -31,7 +31,7 @@ from slate_lab.weave.perspectives import read_perspective
 from slate_lab.weave.purse import Purse
 from slate_lab.weave.recover import Ways
 from slate_lab.weave.run import GRACE_S, Runner
-from slate_lab.weave.schedule import Queue
+from slate_lab.weave.schedule import Queue, caps_of, refuse_full
 from slate_lab.weave.standing import standing
 from slate_lab.weave.toolbox import Toolbox
 from slate_lab.weave.types import ThreadType, limits_of, thread_types
@@ -85,7 +85,7 @@ class Dispatcher:
         self._root = root
         self._loop, self._store, self._routes, self._runner = loop, store, routes, runner
         self._config, self._clock = config, clock
-        self._queue = Queue(config.max_concurrent, caps=_caps(config))
+        self._queue = Queue(config.max_concurrent, caps=caps_of(config))
         self._jobs: dict[str, Job] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._door = Lock()
@@ -210,7 +210,7 @@ class Dispatcher:
                 raise DispatchError.of("lab_closed", "the lab is closed: open it again with Lab.open")
             if self._store.read_only:
                 raise DispatchError.of("read_only", f"the store {self._store.path} is open to look at only")
-            self._refuse_full(len(admitted))
+            refuse_full(self._queue, len(self._jobs), len(admitted), depth=self._config.queue.depth)
             made: list[Job] = []
             with self._store.batch() if claims or len(admitted) > 1 or self._purse.shared else nullcontext():
                 if claims:  # no other kernel writes between this look and the commit
@@ -387,21 +387,3 @@ class Dispatcher:
         if job.phase:
             job.phase.cancel()
             self._loop.call_later(GRACE_S, job.abandon, job.phase)
-
-    def _refuse_full(self, more: int) -> None:
-        depth = self._config.queue.depth
-        if depth is None:
-            return
-        free = max(0, self._queue.permits - len(self._jobs))  # the loop may not have seen all of them yet
-        waiting = max(len(self._queue), len(self._jobs) - self._queue.permits)
-        if max(0, waiting) + more > depth + free:
-            what = f"{max(0, waiting)} wait already" if waiting > 0 else f"{more} are more than may wait"
-            text = f"the queue holds queue.depth={depth} actions and {what}: wait for some, or raise queue.depth"
-            raise DispatchError.of("queue_full", text)
-
-
-def _caps(config: LabConfig) -> Mapping[str, int]:
-    """Most workers per provider and route; an embedded model answers one at a time unless told otherwise."""
-    caps = {name: 1 for name, p in config.providers.items() if p.protocol == "local"}
-    caps |= {name: p.max_concurrent for name, p in config.providers.items() if p.max_concurrent is not None}
-    return caps | {name: r.max_concurrent for name, r in config.routes.items() if r.max_concurrent is not None}

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["Queue"]
+from slate_lab.config import LabConfig
+from slate_lab.errors import DispatchError
+
+__all__ = ["Queue", "caps_of", "refuse_full"]
 
 
 class Queue:
@@ -88,3 +91,29 @@ class Queue:
         for id in granted:
             del self._waiting[id]
         return granted
+
+
+def refuse_full(queue: Queue, jobs: int, more: int, *, depth: int | None) -> None:
+    """Refuse `more` actions where `depth` may wait.
+
+    Args:
+        queue: the line, which may not have seen all of the `jobs` yet.
+
+    Raises:
+        DispatchError: more would wait than may.
+    """
+    if depth is None:
+        return
+    free = max(0, queue.permits - jobs)
+    waiting = max(0, len(queue), jobs - queue.permits)
+    if waiting + more > depth + free:
+        what = f"{waiting} wait already" if waiting else f"{more} are more than may wait"
+        text = f"the queue holds queue.depth={depth} actions and {what}: wait for some, or raise queue.depth"
+        raise DispatchError.of("queue_full", text)
+
+
+def caps_of(config: LabConfig) -> Mapping[str, int]:
+    """Most workers per provider and route; an embedded model answers one at a time unless told otherwise."""
+    caps = {name: 1 for name, p in config.providers.items() if p.protocol == "local"}
+    caps |= {name: p.max_concurrent for name, p in config.providers.items() if p.max_concurrent is not None}
+    return caps | {name: r.max_concurrent for name, r in config.routes.items() if r.max_concurrent is not None}
