@@ -17,8 +17,10 @@ from slate_lab.store import Store
 from slate_lab.weave.approval import Desk
 from slate_lab.weave.brief import seeded_fence
 from slate_lab.weave.dispatch import Dispatcher
+from slate_lab.weave.functions import Functions
 from slate_lab.weave.handle import Handle
 from slate_lab.weave.intake import action_of
+from slate_lab.weave.mcp import Servers
 from slate_lab.weave.purse import Purse
 from slate_lab.weave.run import Runner
 from slate_lab.weave.toolbox import Toolbox
@@ -58,7 +60,9 @@ class Engine:
         self.store = store or Store.open(":memory:", clock=clock)
         shelf = Shelf(policy, env={}, given=model, progress=lambda text, share: None)
         prices = PriceBook.from_config(policy.config)
-        box = toolbox({**BUILT_IN, **(tools or {})}, Units(Trust.of(root)))
+        trust = Trust.of(root)
+        servers = Servers({}, root=root, env={})
+        box = toolbox({**BUILT_IN, **(tools or {})}, Units(trust), Functions(trust, ()), servers)
         purse = Purse(self.store, policy.config.limits, prices, clock=clock)
         runner = Runner(
             store=self.store,
