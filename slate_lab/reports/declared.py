@@ -10,6 +10,7 @@ from typing import get_args, get_type_hints
 from slate_lab.errors import ModelErrorKind
 from slate_lab.records import CallKind, Compression, Reply, ThreadState
 from slate_lab.reports.columns import Column, Declared, money, seconds, word
+from slate_lab.reports.memory import MEMORY_FRAMES
 
 __all__ = ["FRAMES", "OUTCOMES", "SUMMARY"]
 
@@ -304,5 +305,7 @@ SUMMARY = Declared(
     "calls AS c JOIN threads AS t ON t.n = c.thread_n GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4",
 )
 
-FRAMES: dict[str, Declared] = {d.name: d for d in (_THREADS, _EPISODES, _CALLS, _ATTEMPTS, _COSTS, _CONTEXT, _EVENTS)}
+FRAMES: dict[str, Declared] = {
+    d.name: d for d in (_THREADS, _EPISODES, _CALLS, _ATTEMPTS, _COSTS, _CONTEXT, _EVENTS, *MEMORY_FRAMES)
+}
 """The frames by name, in the order a reader meets them."""

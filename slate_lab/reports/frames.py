@@ -61,6 +61,18 @@ class Frames:
         """One row per event."""
         return self._read(FRAMES["events"])
 
+    def folders(self) -> pd.DataFrame:
+        """One row per folder of a slate: fill, limit, policy. Touches nothing, as the two below."""
+        return self._read(FRAMES["folders"])
+
+    def blocks(self) -> pd.DataFrame:
+        """One row per live block of a slate, with its turn to leave and its text."""
+        return self._read(FRAMES["blocks"])
+
+    def evictions(self) -> pd.DataFrame:
+        """One row per block that left a slate: when, by which policy, because of which write, what it said."""
+        return self._read(FRAMES["evictions"])
+
     def summary(self) -> pd.DataFrame:
         """Cost by model and thread type. A group with an unpriced call has no cost, only what is known of it."""
         return self._read(SUMMARY)

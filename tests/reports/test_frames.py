@@ -9,11 +9,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from slate_lab.config import LabConfig
 from slate_lab.errors import LabError, StoreError
 from slate_lab.records import Action, Attempt, Call, Cost, Episode, Fact, Finding, Usage
 from slate_lab.reports.columns import build
 from slate_lab.reports.declared import FRAMES, SUMMARY
 from slate_lab.reports.frames import Frames
+from slate_lab.slates import Slates
 from slate_lab.store import Store
 
 EVERY = [*FRAMES, SUMMARY.name]
@@ -28,6 +30,16 @@ def store() -> Iterator[Store]:
         yield store
 
 
+def remember(store: Store) -> None:
+    """A folder of 4 tokens with one block, after one was evicted and one replaced."""
+    folder = {"name": "f", "tokenLimit": 4}
+    declared = LabConfig.model_validate({"slates": [{"title": "M", "folders": [folder]}]}).slates
+    slates = Slates(declared, store.blocks, count=lambda text: len(text.split()), encoding="words", clock=lambda: 1)
+    slates.write("M/f/a", "one two three", cause="t1")
+    slates.write("M/f/b", "four five", cause="t2")
+    slates.write("M/f/b", "six", mode="replace")
+
+
 def fill(store: Store) -> None:
     """Three threads: one with an episode, one that failed, one still queued; calls with known and unknown costs."""
     for name, kind in (("a", "researcher"), ("b", "general"), (None, "general")):
@@ -38,6 +50,7 @@ def fill(store: Store) -> None:
             model="claude",
             window=1000,
         )
+    remember(store)
     store.threads.start("t1")
     store.threads.brief("t1", [{"source": "preamble", "tokens": 150, "exact": False}])
     store.facts.add("t1", Fact(n=1, kind="text", text="found it"))
@@ -253,3 +266,16 @@ def test_every_count_says_how_it_was_counted(open_lab):
     lab.thread("x")
     assert set(lab.frames.attempts()["counted"]) == {"estimated"}
     assert set(lab.frames.context()["counted"]) <= {"exact", "estimated"}
+
+
+def test_memory_is_told_by_its_frames(store: Store) -> None:
+    """Fill, blocks by their turn, and what left, why and because of whom; looking changes nothing."""
+    remember(store)
+    frames = Frames(store)
+    before = store.query("SELECT count(*), max(seq) FROM ledger_rows")
+    folder = frames.folders().iloc[0]
+    assert (folder["total_tokens"], folder["limit_tokens"], folder["fill"], folder["files"]) == (1, 4, 0.25, 2)
+    assert frames.blocks()[["file", "turn", "tokens", "text"]].to_numpy().tolist() == [["b", 1, 1, "six"]]
+    left = frames.evictions()[["how", "text", "written_by", "cause"]].to_numpy().tolist()
+    assert left == [["FIFO", "one two three", "t1", "t2"], ["replace", "four five", "t2", "api"]]
+    assert store.query("SELECT count(*), max(seq) FROM ledger_rows") == before
