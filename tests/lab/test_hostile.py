@@ -211,7 +211,10 @@ def test_a_hostile_file_result_episode_and_variable_change_no_right(open_lab, pr
     variables = {"v": clean(text)[:20_000]}
     second = lab.thread("And now?", type="researcher", context=[first.id], variables=variables)
     assert second.status == "ok"
-    assert {tuple(t.name for t in r.tools) for r in asked} == {tuple(t.name for t in asked[0].tools)}
+    offered = [{t.name for t in r.tools} for r in asked]
+    assert offered[0] == offered[1] == offered[2]
+    assert all(names == offered[0] | {"episode_facts"} for names in offered[3:])  # it cites an episode now
+    assert not {"write", "edit", "bash", "python"} & set().union(*offered)
     assert {r.messages[0] for r in asked if r.messages[0].role == "system"} == {asked[0].messages[0]}
     assert all(sum(m.role == "system" for m in r.messages) == 1 for r in asked)
     assert lab.store.verify() == []
