@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bench import audit, cancel, dispatch, imports, slates, wire
+from bench import audit, cancel, dispatch, imports, slates, slots, wire
 
 
 def main() -> None:
-    for bench in (audit, imports, wire, dispatch, cancel, slates):
+    for bench in (audit, imports, wire, dispatch, cancel, slates, slots):
         print(f"\n{(bench.__doc__ or '').splitlines()[0]}")
         for row in bench.rows():
             print("  " + row)

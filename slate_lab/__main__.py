@@ -179,6 +179,15 @@ def _check(asked: Asked) -> int:
     return 0 if report["ok"] else 1
 
 
+def _slots(asked: Asked) -> int:
+    from slate_lab.verbs.slotting import listing_of, listing_text
+
+    with _opened(asked) as lab:
+        listing = listing_of(asked, lab)
+        _write(asked, listing, lambda: listing_text(listing))
+    return 1 if listing.faults else 0
+
+
 def _config(asked: Asked) -> int:
     from slate_lab.verbs.run import schema
     from slate_lab.verbs.text import json_text
@@ -247,6 +256,7 @@ _RUN: dict[str, Callable[[Asked], int]] = {
     "init": _init,
     "trust": _trust,
     "check": _check,
+    "slots": _slots,
     "config": _config,
     "models": _models,
     "demo": _demo,

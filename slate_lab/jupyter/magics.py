@@ -14,6 +14,8 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from slate_lab.errors import LabError
 from slate_lab.jupyter.live import CellView, Ticker, is_kernel, publisher
 from slate_lab.jupyter.show import shown
+from slate_lab.jupyter.turns import Deliveries
+from slate_lab.records import Delivery
 from slate_lab.verbs.door import Door, OpenLab
 from slate_lab.verbs.follow import NoView, View, follow, view_of, wait_all
 from slate_lab.verbs.memory import write
@@ -82,6 +84,12 @@ class SlateMagics(Magics):
                 return self._thread(asked, body)
             case "retry":
                 return self._retry(asked)
+            case "ask":
+                return self._ask(asked, body)
+            case "slots":
+                return self._slots(asked)
+            case "slot":
+                return self._slot(asked, body)
             case "wait":
                 return self._wait(asked["timeout"])
             case "graph":
@@ -171,6 +179,33 @@ class SlateMagics(Magics):
             return door.redispatch(id, **changes)
         return follow(lambda: door.redispatch(id, **changes), self._view(quiet=asked["quiet"]))
 
+    def _ask(self, asked: Asked, body: str | None) -> Any:
+        from slate_lab.verbs.slotting import ask
+
+        door, live = self.lab(), Deliveries(self.publish)
+        try:
+            return ask(asked, door, body=body, live=live if is_kernel(self.ip) else _tell)
+        except KeyboardInterrupt:
+            raise LabError(
+                "interrupted: the turn was cancelled, the session is as before", code="interrupted"
+            ) from None
+
+    def _slot(self, asked: Asked, body: str | None) -> None:
+        from slate_lab.verbs.slotting import make_slot
+
+        door = self.lab()
+        written = make_slot(asked, root=door.root, config=door.config, body=body)
+        say("\n".join(f"wrote {path}" for path in written) or "nothing changed")
+
+    def _slots(self, asked: Asked) -> Any:
+        from slate_lab.verbs.slotting import COLUMNS, listing_of, listing_text
+
+        listing = listing_of(asked, self.lab())
+        if not is_kernel(self.ip) or listing.surface is None:
+            return say(listing_text(listing))
+        say("\n".join([listing.note, *listing.warnings, *listing.faults]))
+        return shown([{name: row[name] for name in COLUMNS} for row in listing.rows])
+
     def _view(self, *, quiet: bool) -> View:
         if quiet:
             return NoView()
@@ -201,6 +236,12 @@ class SlateMagics(Magics):
         while self._undo:
             self._undo.pop()()
         self.close()
+
+
+def _tell(delivery: Delivery) -> None:
+    """A delivery in a shell that is no kernel; texts are shown by the turn itself."""
+    if delivery.kind != "text":
+        say(f"{delivery.slot}: {delivery.text}" + (f" ({delivery.path})" if delivery.path else ""))
 
 
 def say(text: str) -> None:

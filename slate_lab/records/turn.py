@@ -118,6 +118,12 @@ class Turn(Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         return self.text
 
+    def _repr_markdown_(self) -> str:
+        return self.text
+
+    def _repr_pretty_(self, p: Any, cycle: bool) -> None:
+        p.text(self.text)
+
     @property
     def cost_usd(self) -> Decimal | None:
         """What its calls cost, exactly; None if a price is unknown."""

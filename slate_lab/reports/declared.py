@@ -9,8 +9,10 @@ from typing import get_args, get_type_hints
 
 from slate_lab.errors import ModelErrorKind
 from slate_lab.records import CallKind, Compression, Reply, ThreadState
+from slate_lab.records.turn import SLOT_EVENTS
 from slate_lab.reports.columns import Column, Declared, money, seconds, word
 from slate_lab.reports.memory import MEMORY_FRAMES
+from slate_lab.slots.pipelines import LANES, PHASES
 
 __all__ = ["FRAMES", "OUTCOMES", "SUMMARY"]
 
@@ -275,6 +277,27 @@ _EVENTS = Declared(
     "events ORDER BY id",
 )
 
+_SLOTS = Declared(
+    "slots",
+    "one thing that happened to a slot in a turn",
+    (
+        _count("id", "The event.", "", "e.id"),
+        _time("at", "When.", "e.at_ns"),
+        _text("session", "The session, `c2`.", "e.session"),
+        _text("thread", "The thread of the turn; none for what ran before the first turn.", "'t' || t.thread_n"),
+        _count("turn", "The number of the turn in its session; 0 before the first.", "", "e.turn"),
+        _text("slot", "The slot's id."),
+        word("phase", PHASES, "When it runs."),
+        word("lane", LANES, "Beside which others."),
+        word("what", SLOT_EVENTS, "What happened."),
+        Column("took_s", "number", "Since it was started.", "s", reads=("e.duration_ns / 1e9",)),
+        _text("detail", "The error, the type that was returned, or the capability.", "e.detail"),
+        _flag("allowed", "Whether the capability is granted."),
+        _text("traceback", "Of a failure."),
+    ),
+    "slots AS e LEFT JOIN turns AS t ON t.chat = e.chat AND t.n = e.turn ORDER BY e.id",
+)
+
 SUMMARY = Declared(
     "summary",
     "one logical model on one route, for one thread type",
@@ -306,6 +329,6 @@ SUMMARY = Declared(
 )
 
 FRAMES: dict[str, Declared] = {
-    d.name: d for d in (_THREADS, _EPISODES, _CALLS, _ATTEMPTS, _COSTS, _CONTEXT, _EVENTS, *MEMORY_FRAMES)
+    d.name: d for d in (_THREADS, _EPISODES, _CALLS, _ATTEMPTS, _COSTS, _CONTEXT, _EVENTS, _SLOTS, *MEMORY_FRAMES)
 }
 """The frames by name, in the order a reader meets them."""

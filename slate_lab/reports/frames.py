@@ -73,6 +73,10 @@ class Frames:
         """One row per block that left a slate: when, by which policy, because of which write, what it said."""
         return self._read(FRAMES["evictions"])
 
+    def slots(self) -> pd.DataFrame:
+        """One row per thing that happened to a slot in a turn."""
+        return self._read(FRAMES["slots"])
+
     def summary(self) -> pd.DataFrame:
         """Cost by model and thread type. A group with an unpriced call has no cost, only what is known of it."""
         return self._read(SUMMARY)

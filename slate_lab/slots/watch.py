@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from slate_lab.slots.surface import Slot, Surface, load_surface, surface_folder
+from slate_lab.slots.surface import Slot, Surface, load_surface
 
 __all__ = ["Seen", "Watch"]
 
@@ -22,7 +22,7 @@ _FRESH_NS = 50_000_000
 """A file changed so shortly before a look may change again within the same tick of its clock: it is read again."""
 _SKIP = ("__pycache__",)
 
-_Stamp = tuple[str, int, int, int, int]
+_Stamps = dict[str, tuple[int, int, int, int]]
 
 
 class Seen(Struct, frozen=True):
@@ -46,7 +46,7 @@ class Watch:
         self, project: Path, name: str, *, allowed: Sequence[str], permit: Callable[[Surface], None] | None = None
     ) -> None:
         self._project, self._name, self._allowed, self._permit = project, name, tuple(allowed), permit
-        self._stamps: tuple[_Stamp, ...] | None = None
+        self._stamps: _Stamps | None = None
         self._seen: Seen | None = None
         self._extra: tuple[Path, ...] = ()
 
@@ -70,35 +70,41 @@ class Watch:
         self._stamps, self._seen = self._stamp(), Seen(surface, revisions, shared)
         return self._seen
 
-    def _stamp(self) -> tuple[_Stamp, ...]:
-        folder = surface_folder(self._project, self._name)
-        return (*_stamps(str(folder)), *(s for file in self._extra for s in _one(str(file))))
+    def _stamp(self) -> _Stamps:
+        found: _Stamps = {}
+        _stamps(os.path.join(self._project, self._name), found)
+        for file in self._extra:
+            _note(str(file), found)
+        return found
 
 
-def _stamps(folder: str) -> Iterator[_Stamp]:
+def _stamps(folder: str, found: _Stamps) -> None:
+    """Every file below `folder`; what is added or taken away changes the keys, so folders need no stamp."""
     try:
-        with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda e: e.name)
+        entries = os.scandir(folder)
     except OSError:
         return
-    for entry in found:
-        if entry.name.startswith(".") or entry.name in _SKIP:
-            continue
-        yield from _one(entry.path)
-        if entry.is_dir(follow_symlinks=False):
-            yield from _stamps(entry.path)
+    with entries:
+        for entry in entries:
+            if entry.name.startswith(".") or entry.name in _SKIP:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                found[entry.path] = (0, 0, 0, 0)
+                _stamps(entry.path, found)
+            else:
+                _note(entry.path, found)
 
 
-def _one(path: str) -> Iterator[_Stamp]:
+def _note(path: str, found: _Stamps) -> None:
     try:
         s = os.stat(path)
     except OSError:
         return
-    yield path, s.st_mtime_ns, s.st_ctime_ns, s.st_size, s.st_ino
+    found[path] = s.st_mtime_ns, s.st_ctime_ns, s.st_size, s.st_ino
 
 
-def _is_fresh(stamps: Sequence[_Stamp]) -> bool:
-    newest = max((max(s[1], s[2]) for s in stamps), default=0)
+def _is_fresh(stamps: _Stamps) -> bool:
+    newest = max((max(s[0], s[1]) for s in stamps.values()), default=0)
     return abs(time.time_ns() - newest) < _FRESH_NS
 
 

@@ -20,6 +20,10 @@ from slate_lab.store.database import Database
 
 __all__ = ["TurnSession", "Turns"]
 
+_EVENT = ("turn", "slot", "phase", "lane", "what", "at_ns", "duration_ns", "detail", "traceback", "allowed")
+_ROWS = 50
+"""Events that one statement writes."""
+
 _fragments = msgspec.json.Decoder(tuple[str, ...])
 _turn = msgspec.json.Decoder(Turn)
 State = Literal["running", "ok", "failed", "cancelled"]
@@ -170,24 +174,14 @@ class Turns:
 
     def add(self, events: Iterable[SlotEvent]) -> None:
         """Keep events of slots, in one commit."""
+        rows = [(_chat(e.session), *(getattr(e, name) for name in _EVENT)) for e in events]
+        marks = f"({', '.join('?' * (len(_EVENT) + 1))})"
         with self._db.transaction():
-            for e in events:
+            for at in range(0, len(rows), _ROWS):
+                some = rows[at : at + _ROWS]
                 self._db.run(
-                    "INSERT INTO slot_event (chat, turn, slot, phase, lane, what, at_ns, duration_ns, detail, "
-                    "traceback, allowed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        _chat(e.session),
-                        e.turn,
-                        e.slot,
-                        e.phase,
-                        e.lane,
-                        e.what,
-                        e.at_ns,
-                        e.duration_ns,
-                        e.detail,
-                        e.traceback,
-                        e.allowed,
-                    ),
+                    f"INSERT INTO slot_event (chat, {', '.join(_EVENT)}) VALUES {', '.join([marks] * len(some))}",
+                    [value for row in some for value in row],
                 )
 
     def events(self, session: str | None = None) -> list[SlotEvent]:

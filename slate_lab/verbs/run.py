@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from slate_lab.errors import ConfigError, Problem, StoreError
+from slate_lab.errors import ConfigError, Place, Problem, StoreError
 from slate_lab.records import Approval, Call, Episode, Fact, Thread, near, thread_of, usd
 from slate_lab.verbs.door import Door
 from slate_lab.verbs.memory import VERBS as MEMORY
@@ -257,6 +257,7 @@ def check(root: Path) -> dict[str, Any]:
     """
     from slate_lab.config import Trust, load_config
     from slate_lab.routing.policy import Policy
+    from slate_lab.verbs.slotting import slots_report
 
     if not root.is_dir():
         raise StoreError(f"{root} is no folder", code="no_folder")
@@ -268,6 +269,13 @@ def check(root: Path) -> dict[str, Any]:
         report["files"] = [str(f) for f in loaded.files]
         report["warnings"] = [*loaded.warnings, *filter(None, (trust.warning,))]
         Policy.resolve(loaded.config, places=loaded.places)
+        slots = slots_report(root, loaded.config, trust=trust)
+        report["slots"] = slots
+        report["warnings"] += slots["warnings"]
+        report["problems"] = [
+            _problem(Problem("slot_import", text, Place(slots["surface"]))) for text in slots["faults"]
+        ]
+        report["ok"] = not report["problems"]
     except ConfigError as error:
         report["ok"] = False
         report["problems"] = [_problem(p) for p in error.problems]

@@ -12,7 +12,7 @@ Kind = Literal[
     "", "type", "model", "thread", "episode", "variable", "tool", "limit", "frame", "command", "folder", "target"
 ]  # fmt: skip
 
-FRAMES = ("threads", "episodes", "calls", "attempts", "costs", "context", "events")
+FRAMES = ("threads", "episodes", "calls", "attempts", "costs", "context", "events", "slots")
 LIMITS = ("turns", "tokens", "toolCalls", "seconds", "usd")
 TYPES = ("general", "researcher", "reviewer", "adversarial", "implementer", "query")
 TOOLS = ("read", "grep", "find", "ls", "write", "edit", "bash", "python", "episode_facts")
@@ -297,6 +297,39 @@ COMMANDS: tuple[Command, ...] = (
         ),
         lab=False,
         lists=True,
+    ),
+    Command(
+        "ask",
+        "one turn of this project's session, through its slots",
+        (
+            Option("prompt", "what is asked, one text in quotes, passed on verbatim", rest=True),
+            Option("--session", "a session's id, or `new` (default: the newest)", "ID"),
+            Option("--model", "logical model", "NAME", kind="model"),
+            Option("--attach", "paths that slots are told of", "PATHS", many=True),
+        ),
+        body="prompt",
+        at=("magic",),
+    ),
+    Command(
+        "slots",
+        "the slots of this project: phases, lanes, order, policies, capabilities",
+        (Option("--check", "import each one too"),),
+        lists=True,
+    ),
+    Command(
+        "slot",
+        "write the cell's code as a slot and list it in the pipeline",
+        (
+            Option("where", "its phase and name: input/recall", needed=True),
+            Option("code", "its code", rest=True),
+            Option("--parallel", "list it in the parallel lane"),
+            Option("--describe", "its description", "TEXT"),
+            Option("--capability", "what it may use", "NAMES", many=True),
+            Option("--failure", "its failure policy", "WORD", choices=("soft", "hard")),
+            Option("--history", "its history policy", "WORD", choices=("persist", "model_hidden", "transient")),
+        ),
+        body="code",
+        at=("magic",),
     ),
     Command(
         "trust",

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
 import pandas as pd
 import pytest
 
 from slate_lab.config import LabConfig
 from slate_lab.errors import LabError, StoreError
-from slate_lab.records import Action, Attempt, Call, Cost, Episode, Fact, Finding, Usage
+from slate_lab.records import Action, Attempt, Call, Cost, Episode, Fact, Finding, SlotEvent, Usage
 from slate_lab.reports.columns import build
 from slate_lab.reports.declared import FRAMES, SUMMARY
 from slate_lab.reports.frames import Frames
@@ -59,6 +60,10 @@ def fill(store: Store) -> None:
     add(store, "t2", nusd=None, kind="worker", outcome="timeout", usage=Usage())
     store.events.add("worker.fault", thread="t2", data={"x": 1})
     store.events.add("opened")
+    session = store.turns.open().id
+    store.turns.begin(session, "t2")
+    event = SlotEvent(session=session, turn=1, slot="a", phase="input", lane="serial", what="failed", at_ns=1)
+    store.turns.add([event, msgspec.structs.replace(event, turn=0, duration_ns=2_000, detail="x", allowed=True)])
     episode = Episode(
         id="t1.e1",
         thread="t1",
