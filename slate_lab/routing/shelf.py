@@ -23,6 +23,10 @@ from slate_lab.routing.recovery import Candidate, plan_compressors, plan_order
 __all__ = ["Shelf"]
 
 
+_HERE = ProviderSpec(protocol="scripted")
+"""The provider of every model that was given as an object."""
+
+
 class Shelf:
     """Grants routes and hands out the models that answer on them.
 
@@ -172,6 +176,6 @@ def _given(model: Model, name: str) -> Grant:
         logical="scripted" if scripted and name == "own" else name,
         route=Route("scripted" if scripted else "own", name),
         effort=None,
-        provider=ProviderSpec(protocol="scripted"),
+        provider=_HERE,
         capabilities=model.capabilities,
     )

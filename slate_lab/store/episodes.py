@@ -55,6 +55,8 @@ _SELECT = (
     "WHERE t.episode IS NOT NULL"
 )
 _decoder = msgspec.json.Decoder(Episode)
+_last: Episode | None = None
+"""The one that was sealed last: it is frozen, and about to be stored."""
 
 
 def episode_hash(episode: Episode) -> str:
@@ -72,10 +74,14 @@ def seal(episode: Episode) -> Episode:
     Raises:
         StoreError: the hash it carries is not its own (code `edited`).
     """
+    global _last
+    if episode is _last:
+        return episode
     found = episode_hash(episode)
     if episode.hash and episode.hash != found:
         raise StoreError(f"the episode {episode.id} was changed after it was sealed", code="edited")
-    return msgspec.structs.replace(episode, hash=found)
+    _last = sealed = msgspec.structs.replace(episode, hash=found)
+    return sealed
 
 
 class Episodes:

@@ -126,11 +126,8 @@ def _assemble(
     memory: Sequence[tuple[str, str]],
     reviews: Sequence[tuple[str, str]],
 ) -> Brief:
-    parts = [_part("preamble", _stable(PREAMBLE))]
-    system = PREAMBLE
-    if kind.charter:
-        system += f"\n\n{kind.charter}"
-        parts.append(_part("charter", _stable(kind.charter)))
+    system, stable = _stable(kind.charter)
+    parts = list(stable)
     for name, text in reviews:
         system += f"\n\nReview perspective {name}:\n{text.strip()}"
         parts.append(_part(f"review:{name}", tokens.count(text)))
@@ -177,8 +174,12 @@ def _part(source: str, tokens: int) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _stable(text: str) -> int:
-    return tokens.count(text)
+def _stable(charter: str) -> tuple[str, tuple[dict[str, Any], ...]]:
+    """The system message of a charter and its parts, shared by all briefs that have it."""
+    if not charter:
+        return PREAMBLE, (_part("preamble", tokens.count(PREAMBLE)),)
+    parts = (_part("preamble", tokens.count(PREAMBLE)), _part("charter", tokens.count(charter)))
+    return f"{PREAMBLE}\n\n{charter}", parts
 
 
 @lru_cache(maxsize=256)

@@ -38,6 +38,40 @@ class Job:
         queue: the line it stands in.
     """
 
+    __slots__ = (  # thousands may wait
+        "_abandoned",
+        "_cancel",
+        "admitted",
+        "blocks",
+        "cancelled",
+        "clock",
+        "compress",
+        "compressor",
+        "cost_nusd",
+        "crew",
+        "ended_ns",
+        "exhaustion",
+        "facts",
+        "future",
+        "hops",
+        "id",
+        "kit",
+        "live",
+        "loop",
+        "meter",
+        "own_model",
+        "phase",
+        "queue",
+        "ran",
+        "reserved_nusd",
+        "started_ns",
+        "state",
+        "steer",
+        "thread",
+        "timed_out",
+        "usage",
+    )
+
     def __init__(
         self,
         thread: Thread,

@@ -312,6 +312,7 @@ class Runner:
         return episode.hash if episode else ""
 
     def _settle(self, job: Job, settlement: Settlement, episode: Episode | None, outcome: Outcome | None) -> None:
+        episode = None if episode is None else seal(episode)
         won = self._store.threads.settle(
             job.id,
             state=settlement.state,
@@ -331,7 +332,7 @@ class Runner:
             detail = f"{job.id}: {settlement.detail}"
             job.future.set_exception(DispatchError.of(settlement.code or "cancelled", detail))
         else:
-            job.future.set_result(replace(seal(episode), facts=self._store.episodes.facts(job.id)))
+            job.future.set_result(replace(episode, facts=self._store.episodes.facts(job.id)))
 
     def _fail(self, job: Job, error: Exception) -> None:
         """Settle a job whose ground gave way: no episode, and both reasons if the store refuses too."""

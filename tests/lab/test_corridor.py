@@ -127,7 +127,7 @@ def test_never_more_workers_than_permits_and_all_end_in_order_of_admission(open_
         with lock:
             running += 1
             most = max(most, running)
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0.01)
         with lock:
             running -= 1
         return "done"
