@@ -56,6 +56,7 @@ class Job:
         "hops",
         "id",
         "kit",
+        "listens",
         "live",
         "loop",
         "meter",
