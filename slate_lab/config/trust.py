@@ -28,7 +28,10 @@ from slate_lab.errors import ConfigError, LabError, Place, Problem
 
 __all__ = ["OPEN_KEYS", "HeldBack", "Trust"]
 
-OPEN_KEYS = frozenset({"defaultModel", "maxConcurrent", "queue", "limits", "durability"})
+OPEN_KEYS = frozenset(
+    {"defaultModel", "maxConcurrent", "queue", "limits", "durability", "routes", "requestThrottle", "worker"}
+    | {"slates", "ledger"}
+)
 """Keys of a project's file that count without trust where the home file does not set them; others are held back."""
 _NO_PATHS = frozenset({"providers", "models", "replay", "workspace"})
 """Keys whose texts name no file that can run code or change prompts."""

@@ -11,6 +11,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -18,7 +19,11 @@ from slate_lab.errors import LabError
 from slate_lab.records import near
 from slate_lab.reports.columns import Declared, build
 from slate_lab.reports.declared import FRAMES, SUMMARY
+from slate_lab.reports.lives import LIVES
 from slate_lab.store import Store
+
+if TYPE_CHECKING:
+    from slate_lab.reports.plots import Picture
 
 __all__ = ["Frames", "guard_formulas"]
 
@@ -81,6 +86,24 @@ class Frames:
         """Cost by model and thread type. A group with an unpriced call has no cost, only what is known of it."""
         return self._read(SUMMARY)
 
+    def lives(self) -> pd.DataFrame:
+        """One row per block that was ever written and per refused write: from which write to which it stayed."""
+        return self._read(LIVES)
+
+    def plot_memory(self, *, slate: str | None = None) -> Picture:
+        """How long each block stayed in each folder, as a still picture.
+
+        Args:
+            slate: only this slate's folders.
+
+        Raises:
+            LabError: nothing was ever written, or the extra `report` is missing.
+        """
+        from slate_lab.reports.plots import memory_plot
+
+        lives = self.lives()
+        return memory_plot(lives if slate is None else lives[lives["slate"] == slate])
+
     def schema(self, name: str) -> pd.DataFrame:
         """The columns of the frame `name`: name, dtype, unit, meaning, and the words of a category.
 
@@ -132,8 +155,9 @@ def guard_formulas(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _declared(name: str) -> Declared:
-    found = SUMMARY if name == SUMMARY.name else FRAMES.get(name)
+    derived = {frame.name: frame for frame in (SUMMARY, LIVES)}
+    found = derived.get(name) or FRAMES.get(name)
     if found is None:
-        known = [*FRAMES, SUMMARY.name]
+        known = [*FRAMES, *derived]
         raise LabError(f"there is no frame {name!r}: {', '.join(near(name, known) or known)}", code="unknown_frame")
     return found

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from slate_lab.errors import LabError
+from slate_lab.reports.lives import FATES
 
 if TYPE_CHECKING:
     import altair
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Picture", "memory_plot"]
 
 _INK, _SOFT, _RULE, _GROUND = "#1f2328", "#59636e", "#d9dee4", "#ffffff"
-_FATES: Final = {"still there": "#0d7f74", "left": "#96690a", "refused": "#cf3a2f"}
+_FATES: Final = dict(zip(FATES, ("#0d7f74", "#96690a", "#cf3a2f"), strict=True))
 
 
 class Picture:
@@ -77,17 +78,26 @@ def memory_plot(lives: pd.DataFrame, *, width: int = 250, height: int = 320) -> 
         raise LabError("no block was ever written: write to a slate first", code="no_blocks")
     fates = [fate for fate in _FATES if (lives["fate"] == fate).any()]
     colour = alt.Color(
-        "fate:N", title=None, scale=alt.Scale(domain=fates, range=[_FATES[f] for f in fates]), legend=alt.Legend(orient="top")
+        "fate:N",
+        title=None,
+        scale=alt.Scale(domain=fates, range=[_FATES[f] for f in fates]),
+        legend=alt.Legend(orient="top", symbolOpacity=1),
     )
     base = alt.Chart(lives[["folder", "written", "until", "fate"]].astype({"written": int, "until": int}))
-    bars = base.transform_filter("datum.fate != 'refused'").mark_bar(height=3).encode(
-        x=alt.X("written:Q", title="writes so far", scale=alt.Scale(nice=False)),
-        x2="until:Q",
-        y=alt.Y("written:Q", title="written as number", scale=alt.Scale(reverse=True, nice=False, zero=False)),
-        color=colour,
+    bars = (
+        base.transform_filter("datum.fate != 'refused'")
+        .mark_bar(height=3)
+        .encode(
+            x=alt.X("written:Q", title="writes so far", scale=alt.Scale(nice=False)),
+            x2="until:Q",
+            y=alt.Y("written:Q", title="written as number", scale=alt.Scale(reverse=True, nice=False, zero=False)),
+            color=colour,
+        )
     )
-    refused = base.transform_filter("datum.fate == 'refused'").mark_point(shape="cross", size=22, filled=True).encode(
-        x="written:Q", y="written:Q", color=colour
+    refused = (
+        base.transform_filter("datum.fate == 'refused'")
+        .mark_point(shape="cross", size=22, filled=True)
+        .encode(x="written:Q", y="written:Q", color=colour)
     )
     chart = (
         (bars + refused)
@@ -95,7 +105,12 @@ def memory_plot(lives: pd.DataFrame, *, width: int = 250, height: int = 320) -> 
         .facet(column=alt.Column("folder:N", title=None, sort=list(dict.fromkeys(lives["folder"]))))
         .configure(background=_GROUND, font="system-ui, Helvetica, Arial, sans-serif", padding=12)
         .configure_axis(
-            labelColor=_SOFT, titleColor=_INK, gridColor=_RULE, domainColor=_SOFT, tickColor=_SOFT, titleFontWeight="normal"
+            labelColor=_SOFT,
+            titleColor=_INK,
+            gridColor=_RULE,
+            domainColor=_SOFT,
+            tickColor=_SOFT,
+            titleFontWeight="normal",
         )
         .configure_header(labelColor=_INK, labelFontSize=12, labelFontWeight="bold")
         .configure_legend(labelColor=_INK)
