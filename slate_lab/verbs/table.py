@@ -12,7 +12,10 @@ Kind = Literal[
     "", "type", "model", "thread", "episode", "variable", "tool", "limit", "frame", "command", "folder", "target"
 ]  # fmt: skip
 
-FRAMES = ("threads", "episodes", "calls", "attempts", "costs", "context", "events", "slots")
+FRAMES = (
+    "threads", "episodes", "calls", "attempts", "costs", "context", "events", "slots", "folders", "blocks", "evictions",
+    "lives", "summary",
+)  # fmt: skip
 LIMITS = ("turns", "tokens", "toolCalls", "seconds", "usd")
 TYPES = ("general", "researcher", "reviewer", "adversarial", "implementer", "query")
 TOOLS = ("read", "grep", "find", "ls", "write", "edit", "bash", "python", "episode_facts")

@@ -156,12 +156,12 @@ def test_a_model_that_dispatches_must_name_a_model_and_a_reason(lab):
     """Optional for a person, required of an orchestrator's model; control characters do not count as a reason."""
     for action in (Action(task="x"), Action(task="x", model="", reason="\x1b\x00 ")):
         with pytest.raises(DispatchError) as caught:
-            lab._dispatcher.dispatch(action, by="model")
+            lab._rooms.dispatcher.dispatch(action, by="model")
         assert "reason_required" in caught.value.codes
     with pytest.raises(DispatchError) as caught:
-        lab._dispatcher.dispatch(Action(task="x", reason="because"), by="model")
+        lab._rooms.dispatcher.dispatch(Action(task="x", reason="because"), by="model")
     assert caught.value.codes == ("model_required",)
-    good = lab._dispatcher.dispatch(Action(task="x", type="query", model="local", reason="cheap"), by="model")
+    good = lab._rooms.dispatcher.dispatch(Action(task="x", type="query", model="local", reason="cheap"), by="model")
     assert good.result(5).reason == "cheap"
 
 
