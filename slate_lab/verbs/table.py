@@ -260,7 +260,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "frames",
         "a frame of the store; without a name, which there are",
-        (Option("name", f"one of {', '.join(FRAMES)}", kind="frame", choices=FRAMES),),
+        (Option("name", "which frame; `frames` alone lists them", kind="frame", choices=FRAMES),),
         lists=True,
     ),
     Command(
