@@ -142,4 +142,4 @@ def table_html(rows: Sequence[Mapping[str, Any]]) -> str:
         "<tr>" + "".join(f"<td>{html.escape(cell(row.get(n), limit=200))}</td>" for n in names) + "</tr>"
         for row in rows
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<table class="dataframe"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'

@@ -86,7 +86,7 @@ def memory_plot(lives: pd.DataFrame, *, width: int = 250, height: int = 320) -> 
     base = alt.Chart(lives[["folder", "written", "until", "fate"]].astype({"written": int, "until": int}))
     bars = (
         base.transform_filter("datum.fate != 'refused'")
-        .mark_bar(height=3)
+        .mark_bar(height=3, opacity=1)
         .encode(
             x=alt.X("written:Q", title="writes so far", scale=alt.Scale(nice=False)),
             x2="until:Q",
@@ -96,7 +96,7 @@ def memory_plot(lives: pd.DataFrame, *, width: int = 250, height: int = 320) -> 
     )
     refused = (
         base.transform_filter("datum.fate == 'refused'")
-        .mark_point(shape="cross", size=22, filled=True)
+        .mark_point(shape="cross", size=22, filled=True, opacity=1)
         .encode(x="written:Q", y="written:Q", color=colour)
     )
     chart = (

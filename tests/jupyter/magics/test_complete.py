@@ -70,7 +70,7 @@ def test_what_is_offered(filled: Any, text: str, offered: set[str]) -> None:
 def test_only_ours_are_offered(filled: Any) -> None:
     """Python names are not mixed in."""
     assert set(completions(filled, "%slate thread --t")) == {"--type", "--tools", "--track"}
-    assert set(completions(filled, "%slate frames e")) == {"episodes", "events"}
+    assert set(completions(filled, "%slate frames e")) == {"episodes", "events", "evictions"}
 
 
 def test_python_and_task_bodies_are_left_alone(filled: Any) -> None:

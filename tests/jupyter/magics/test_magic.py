@@ -236,10 +236,10 @@ def test_records_show_themselves(notebook: Any) -> None:
     assert "<script>" not in data["text/html"]
     data, _ = form(notebook.run("%slate threads"))
     assert data["text/plain"].startswith("id")
-    assert "<table>" in data["text/html"]
+    assert '<table class="dataframe">' in data["text/html"]
     assert "<script>" not in data["text/html"]
     data, _ = form(notebook.lab.threads())
-    assert "<table>" in data["text/html"]
+    assert '<table class="dataframe">' in data["text/html"]
     assert data["text/plain"].startswith("[<Thread t1 ")
     data, _ = form([1, 2])
     assert data == {"text/plain": "[1, 2]"}
