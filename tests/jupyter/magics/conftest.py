@@ -65,6 +65,7 @@ class MemoryLab:
 
     config: Any = LabConfig()
     frames: Any = None
+    slates: Any = None
 
     @property
     def actions(self) -> list[Action]:
@@ -124,6 +125,12 @@ class MemoryLab:
 
     def board(self) -> str:
         return "board"
+
+    def panel(self) -> str:
+        return "panel"
+
+    def replay(self, mode: str | None = None) -> dict[str, Any]:
+        return {"mode": mode or "off"}
 
     def models(self) -> list[dict[str, Any]]:
         return [{"name": "local", "provider": "local"}, {"name": "careful", "provider": "openai"}]
