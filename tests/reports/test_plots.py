@@ -12,7 +12,7 @@ import pytest
 from slate_lab import Lab, ScriptedModel
 from slate_lab.errors import LabError
 
-FOLDERS = [{"name": p.lower(), "tokenLimit": 32, "evictionPolicy": p} for p in ("FIFO", "LRU", "reject")]
+FOLDERS = [{"name": p.lower(), "tokenLimit": 23, "evictionPolicy": p} for p in ("FIFO", "LRU", "reject")]
 
 
 @pytest.fixture
