@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 from slate_lab.slots.draft import Draft
 from slate_lab.slots.pipeline import Pipeline
@@ -36,7 +37,7 @@ def surface(root: Path, kind: str, lane: str) -> None:
 
 
 async def turns(root: Path, store: Store) -> tuple[float, float]:
-    """Microseconds a turn, by the wall and of the processor."""
+    """Microseconds a turn: the median by the wall, the mean of the processor."""
     watch, pipeline, session = Watch(root, "agent", allowed=("*",)), Pipeline(), store.turns.open().id
     ports = Ports(state=store.turns, history=store.turns, events=store.turns.add, live=lambda delivery: None)
 
@@ -47,12 +48,14 @@ async def turns(root: Path, store: Store) -> tuple[float, float]:
 
     await turn(0)
     await asyncio.sleep(0.1)  # past the time in which a file counts as just changed
-    wall, cpu = time.perf_counter(), time.process_time()
+    walls, cpu = [], time.process_time()
     for n in range(1, N + 1):
+        began = time.perf_counter()
         await turn(n)
-    took = (time.perf_counter() - wall) / N * 1e6, (time.process_time() - cpu) / N * 1e6
+        walls.append(time.perf_counter() - began)
+    spent = (time.process_time() - cpu) / N * 1e6
     pipeline.close()
-    return took
+    return median(walls) * 1e6, spent
 
 
 async def bare() -> float:
@@ -67,9 +70,21 @@ async def bare() -> float:
     return (time.perf_counter() - began) / N * 1e6
 
 
+async def hops() -> float:
+    """Microseconds for two threads that do nothing, awaited one after the other: the least a blocking turn can cost."""
+    walls = []
+    for _ in range(N):
+        began = time.perf_counter()
+        for _ in range(2):
+            await asyncio.to_thread(int)
+        walls.append(time.perf_counter() - began)
+    return median(walls) * 1e6
+
+
 def rows() -> Iterator[str]:
     yield f"{N} turns through {SLOTS} slots that do nothing; microseconds a turn"
     yield f"bare: ten awaits             {asyncio.run(bare()):>9,.1f} us"
+    yield f"bare: two asyncio.to_thread  {asyncio.run(hops()):>9,.1f} us"
     for kind in ("async def", "def"):
         for lane in ("serial", "parallel"):
             with tempfile.TemporaryDirectory() as name:

@@ -47,7 +47,12 @@ class Context(Sending):
         self.slot_id, self.slot_path, self.workspace = slot.id, slot.folder, draft.workspace
         self._loop = loop
         self._waiting: set[concurrent.futures.Future[Any]] = set()
-        self.capability = Capability(slot, audit, self._check_open)
+        self._audit = audit
+
+    @property
+    def capability(self) -> Capability:
+        """`can(name)` and `require(name)`."""
+        return Capability(self)
 
     @property
     def bootstrap(self) -> Bootstrap:
@@ -115,7 +120,7 @@ class Context(Sending):
 
     def close(self) -> Staged:
         """End the run: what comes later raises, what still waits is given up. Returns what was staged."""
-        self._open = False
+        self._open, self._audit = False, _deaf
         for future in list(self._waiting):
             future.cancel()
         return self._staged
@@ -133,14 +138,14 @@ class Context(Sending):
 class Capability:
     """`ctx.capability`: what the slot is granted; every question is noted."""
 
-    def __init__(self, slot: Slot, audit: Audit, check: Callable[[], None]) -> None:
-        self._slot, self._audit, self._check = slot, audit, check
+    def __init__(self, context: Context) -> None:
+        self._context, self._slot = context, context._slot
 
     def can(self, name: str) -> bool:
         """Whether `name` is granted."""
-        self._check()
+        self._context._check_open()
         granted = self._slot.grants.can(name)
-        self._audit(name, granted)
+        self._context._audit(name, granted)
         return granted
 
     def require(self, name: str) -> None:
@@ -260,6 +265,10 @@ class States:
     def _scope(context: Context, name: str, scope: str) -> Scope:
         state, require = context._ports.state, context.capability.require
         return Scope(lambda: state.read(scope), lambda what: require(f"state.{name}.{what}"))
+
+
+def _deaf(name: str, allowed: bool) -> None:
+    """The run is over."""
 
 
 def _text(what: str, value: Any) -> str:

@@ -81,7 +81,9 @@ def import_all(listing: SlotListing, seen: Seen) -> SlotListing:
     try:
         for slot in seen.surface.active:
             try:
-                modules.load(slot, seen.revisions[slot.id], surface=seen.surface.folder, shared=seen.shared)
+                modules.load(
+                    slot, seen.revisions[slot.id], surface=seen.surface.folder, shared=seen.shared, files=seen.files
+                )
             except (Exception, SystemExit) as e:  # noqa: BLE001  a slot is foreign code: what it raises is the answer
                 faults.append(f"{slot.id} cannot be imported: {type(e).__name__}: {e}")
     finally:

@@ -30,6 +30,7 @@ __all__ = ["Modules"]
 
 _numbers = itertools.count(1)
 Import = Callable[..., ModuleType]
+_CHANGED = "{} is not the file that was looked at when the turn began: the next turn looks again"
 
 
 class Modules(importlib.abc.MetaPathFinder):
@@ -47,6 +48,7 @@ class Modules(importlib.abc.MetaPathFinder):
         self._kept: dict[str, tuple[str, str, Callable[[Any], Any]]] = {}
         self._lib = ""
         self._lock = threading.RLock()
+        self._known: Mapping[str, str] = {}
         self._builtins: dict[str, Any] | None = None
         self._surface: Path | None = None
 
@@ -55,7 +57,9 @@ class Modules(importlib.abc.MetaPathFinder):
         kept = self._kept.get(slot.id)
         return kept[2] if kept is not None and kept[0] == revision else None
 
-    def load(self, slot: Slot, revision: str, *, surface: Path, shared: str) -> Callable[[Any], Any]:
+    def load(
+        self, slot: Slot, revision: str, *, surface: Path, shared: str, files: Mapping[str, str]
+    ) -> Callable[[Any], Any]:
         """Load a slot's code and return its function; blocking, and it may raise whatever the code raises.
 
         Args:
@@ -63,11 +67,13 @@ class Modules(importlib.abc.MetaPathFinder):
             revision: of everything the slot may import.
             surface: the surface's folder, which holds `lib`.
             shared: the revision of `lib`.
+            files: what may be loaded, by its SHA-256; a file that is another by now is not run.
         """
         with self._lock:
             found = self.function(slot, revision)
             if found is not None:
                 return found
+            self._known = files
             self._share(surface, shared)
             mark = hashlib.sha256(f"{slot.phase}/{slot.id} {revision}".encode()).hexdigest()[:12]
             package = f"{self.prefix}.{re.sub(r'[^A-Za-z0-9]', '_', slot.id)}_{mark}"
@@ -167,7 +173,7 @@ class Modules(importlib.abc.MetaPathFinder):
 
     def _source(self, name: str, file: Path, *, within: Path | None = None) -> ModuleSpec | None:
         assert self._builtins is not None
-        loader = _Loader(name, str(file), self._builtins)
+        loader = _Loader(name, str(file), self._builtins, self._known.get(str(file)))
         places = None if within is None else [str(within)]
         return spec_from_file_location(name, file, loader=loader, submodule_search_locations=places)
 
@@ -175,13 +181,16 @@ class Modules(importlib.abc.MetaPathFinder):
 class _Loader(SourceFileLoader):
     """Compiles the file as it is now; no cache of bytecode can be older than an edit."""
 
-    def __init__(self, name: str, path: str, names: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, path: str, names: Mapping[str, Any], known: str | None) -> None:
         super().__init__(name, path)
-        self._names = names
+        self._names, self._sha = names, known
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
-        code: CodeType = self.source_to_code(self.get_data(path), path)
+        source = self.get_data(path)
+        if hashlib.sha256(source).hexdigest() != self._sha:
+            raise ImportError(_CHANGED.format(Path(path).name), name=fullname, path=path)
+        code: CodeType = self.source_to_code(source, path)
         return code
 
     def exec_module(self, module: ModuleType) -> None:

@@ -11,28 +11,26 @@ import asyncio
 import contextvars
 import inspect
 import time
-import traceback
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
-from slate_lab.errors import LabError, SlotFailed
-from slate_lab.records import SlotEvent, SlotEventKind
-from slate_lab.slots.context import Context
+from slate_lab.errors import LabError
+from slate_lab.records import SlotEvent
 from slate_lab.slots.draft import Draft
+from slate_lab.slots.hop import Function, Hop
 from slate_lab.slots.modules import Modules
 from slate_lab.slots.pipelines import Lane, Phase
 from slate_lab.slots.ports import Ports
-from slate_lab.slots.state import Change, apply_changes
+from slate_lab.slots.runs import Run
 from slate_lab.slots.surface import Slot
+from slate_lab.slots.threads import Threads
 from slate_lab.slots.watch import Seen
 
 __all__ = ["Pipeline"]
 
 THREADS = 32
-"""Blocking slots that run at once, in all turns together."""
-TRACE = 8_000
-"""Characters of a traceback that are kept."""
+"""Blocking slots that are waited for at once, in all turns together."""
 
 
 class Pipeline:
@@ -46,7 +44,7 @@ class Pipeline:
     def __init__(self, *, enforce_timeouts: bool = False, clock: Callable[[], int] = time.time_ns) -> None:
         self.modules = Modules()
         self._enforce, self._clock = enforce_timeouts, clock
-        self._pool: ThreadPoolExecutor | None = None
+        self._threads = Threads(THREADS, name="slate-slot")
 
     async def bootstrap(self, seen: Seen, draft: Draft, ports: Ports) -> None:
         """Run what runs once per session; fragments are added to the draft.
@@ -62,137 +60,127 @@ class Pipeline:
         Raises:
             SlotFailed: a hard slot failed; slots that were still running are cancelled.
         """
-        events: list[SlotEvent] = []
+        turn = _Turn(self, seen, draft, ports)
         serial, parallel = seen.surface.lane(phase, "serial"), seen.surface.lane(phase, "parallel")
         try:
             if not parallel:
-                await self._in_order(serial, seen, draft, ports, events)
+                await turn.in_order(serial)
                 return
             async with asyncio.TaskGroup() as group:
                 for slot in parallel:
-                    group.create_task(self._one(slot, "parallel", seen, draft, ports, events))
-                group.create_task(self._in_order(serial, seen, draft, ports, events))
+                    group.create_task(turn.one(slot, "parallel"))
+                group.create_task(turn.in_order(serial))
         except BaseExceptionGroup as e:
             raise _first(e) from None
         finally:
-            if events:
-                ports.events(events)
+            if turn.events:
+                ports.events(turn.events)
 
     def close(self) -> None:
         """Take out all code, and let the threads end."""
         self.modules.close()
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
-    async def _in_order(
-        self, slots: Sequence[Slot], seen: Seen, draft: Draft, ports: Ports, events: list[SlotEvent]
-    ) -> None:
+    def function(self, slot: Slot, seen: Seen) -> Function | None:
+        """The function of a slot, if its code is loaded as it is now."""
+        return self.modules.function(slot, seen.revisions[slot.id])
+
+    async def load(self, slot: Slot, seen: Seen) -> Function:
+        """The function of a slot; raises whatever its code raises."""
+        folder, revision = seen.surface.folder, seen.revisions[slot.id]
+        assert folder is not None
+        load = partial(self.modules.load, slot, revision, surface=folder, shared=seen.shared, files=seen.files)
+        found: Function = await self.in_thread(load)
+        return found
+
+    def seconds(self, slot: Slot) -> float | None:
+        """After how long a slot is ended; None is never."""
+        return slot.manifest.timeout_seconds if self._enforce else None
+
+    async def in_thread(self, work: Callable[[], Any]) -> Any:
+        """What `work` returns, run in a thread with the context variables of here."""
+        space = contextvars.copy_context()
+        return await self._threads.run(lambda: space.run(_guarded, work))
+
+    def begin(self, slot: Slot, lane: Lane, draft: Draft, ports: Ports, events: list[SlotEvent]) -> Run:
+        """A run that has not started."""
+        return Run(slot, lane, draft, ports, events=events, clock=self._clock, loop=asyncio.get_running_loop())
+
+
+class _Turn:
+    """One phase of one turn."""
+
+    def __init__(self, pipeline: Pipeline, seen: Seen, draft: Draft, ports: Ports) -> None:
+        self._pipeline, self._seen, self._draft, self._ports = pipeline, seen, draft, ports
+        self.events: list[SlotEvent] = []
+
+    async def in_order(self, slots: Sequence[Slot]) -> None:
+        """The serial lane; blocking slots in a row share a thread."""
+        row: list[tuple[Slot, Function]] = []
         for slot in slots:
-            await self._one(slot, "serial", seen, draft, ports, events)
+            function = self._quick(slot)
+            if function is not None:
+                row.append((slot, function))
+                continue
+            await self._hop(row)
+            row = []
+            await self.one(slot, "serial")
+        await self._hop(row)
 
-    async def _one(
-        self, slot: Slot, lane: Lane, seen: Seen, draft: Draft, ports: Ports, events: list[SlotEvent]
-    ) -> None:
-        """One run of one slot, from its start to its one end."""
-        run = _Run(slot, lane, draft, events, self._clock)
-        context = Context(slot, lane, draft, ports, audit=run.asked, loop=asyncio.get_running_loop())
+    def _quick(self, slot: Slot) -> Function | None:
+        """The function of a slot that can share a thread: blocking, loaded, and without a time that ends it."""
+        function = self._pipeline.function(slot, self._seen)
+        alone = function is None or inspect.iscoroutinefunction(function) or self._pipeline.seconds(slot) is not None
+        return None if alone else function
+
+    async def _hop(self, row: Iterable[tuple[Slot, Function]]) -> None:
+        runs = [(self._run(slot, "serial"), function) for slot, function in row]
+        if not runs:
+            return
+        hop = Hop(runs, contextvars.copy_context())
+        try:
+            await self._pipeline.in_thread(hop)
+        except asyncio.CancelledError:
+            hop.cancel()
+            raise
+
+    def _run(self, slot: Slot, lane: Lane) -> Run:
+        return self._pipeline.begin(slot, lane, self._draft, self._ports, self.events)
+
+    async def one(self, slot: Slot, lane: Lane) -> None:
+        """One run of one slot, by itself."""
+        run = self._run(slot, lane)
         run.note("started")
         try:
-            function = self.modules.function(slot, seen.revisions[slot.id]) or await self._load(slot, seen)
-            returned = await self._call(function, context, slot)
-            staged = context.close()
-            if changes := context.changes:
-                ports.state.update({scope: _changing(made) for scope, made in changes.items()})
+            function = self._pipeline.function(slot, self._seen) or await self._pipeline.load(slot, self._seen)
+            run.complete(await self._call(function, run, slot))
         except asyncio.CancelledError as e:
             task = asyncio.current_task()
-            context.close()
             if task is not None and task.cancelling():
-                run.note("cancelled")
+                run.cancel()
                 raise
             run.fail(e)  # the slot raised it itself
-        except (Exception, SystemExit, KeyboardInterrupt) as e:  # noqa: BLE001  a slot is foreign code: its policy decides
-            context.close()
+        except BaseException as e:  # noqa: BLE001  a slot is foreign code: its policy decides
             run.fail(e)
-        else:
-            if returned is not None:
-                run.note("ignored_return", detail=f"a {type(returned).__name__} was returned: slots return nothing")
-            draft.take(staged)
-            for delivery in staged.deliveries:
-                ports.live(delivery)
-            run.note("completed")
 
-    async def _load(self, slot: Slot, seen: Seen) -> Callable[[Any], Any]:
-        folder = seen.surface.folder
-        assert folder is not None
-        revision = seen.revisions[slot.id]
-        return await self._in_thread(lambda: self.modules.load(slot, revision, surface=folder, shared=seen.shared))  # type: ignore[no-any-return]
-
-    async def _call(self, function: Callable[[Any], Any], context: Context, slot: Slot) -> Any:
-        seconds = slot.manifest.timeout_seconds if self._enforce else None
+    async def _call(self, function: Function, run: Run, slot: Slot) -> Any:
+        seconds = self._pipeline.seconds(slot)
         if seconds is None:
-            return await self._plain_call(function, context)
+            return await self._plain_call(function, run)
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
-                return await self._plain_call(function, context)
+                return await self._plain_call(function, run)
         except TimeoutError as e:
             if not limit.expired():
                 raise
             raise LabError(f"it took longer than timeout_seconds={seconds:g}", code="slot_timeout") from e
 
-    async def _plain_call(self, function: Callable[[Any], Any], context: Context) -> Any:
+    async def _plain_call(self, function: Function, run: Run) -> Any:
         if inspect.iscoroutinefunction(function):
-            return await function(context)
-        found = await self._in_thread(lambda: function(context))
+            return await function(run.context)
+        found = await self._pipeline.in_thread(lambda: function(run.context))
         return await found if inspect.isawaitable(found) else found
-
-    async def _in_thread(self, work: Callable[[], Any]) -> Any:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="slate-slot")
-        space = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(self._pool, space.run, _guarded, work)
-
-
-class _Run:
-    """The events of one run."""
-
-    def __init__(self, slot: Slot, lane: Lane, draft: Draft, events: list[SlotEvent], clock: Callable[[], int]) -> None:
-        self._slot, self._lane, self._draft, self._events, self._clock = slot, lane, draft, events, clock
-        self._began: int | None = None
-        self._asked: set[tuple[str, bool]] = set()
-
-    def note(self, what: SlotEventKind, **more: Any) -> None:
-        """Add one event."""
-        now = self._clock()
-        took = None if self._began is None else now - self._began
-        self._began = now if self._began is None else self._began
-        event = SlotEvent(session=self._draft.session, turn=self._draft.turn, slot=self._slot.id,
-                          phase=self._slot.phase, lane=self._lane, what=what, at_ns=now, duration_ns=took,
-                          **more)  # fmt: skip
-        self._events.append(event)
-
-    def asked(self, name: str, allowed: bool) -> None:
-        """A capability was asked for; once per run and answer."""
-        if (name, allowed) not in self._asked:
-            self._asked.add((name, allowed))
-            self.note("capability", detail=name, allowed=allowed)
-
-    def fail(self, error: BaseException) -> None:
-        """The slot failed: its policy decides.
-
-        Raises:
-            SlotFailed: the policy is hard.
-        """
-        said = error.message if isinstance(error, LabError) else "".join(traceback.format_exception_only(error)).strip()
-        trace = "".join(traceback.format_exception(error))[-TRACE:]
-        self.note("failed", detail=said, traceback=trace)
-        if self._slot.manifest.failure_policy == "hard":
-            where = f"the slot {self._slot.id} ({self._slot.phase}.{self._lane}) failed and is hard"
-            raise SlotFailed(f"{where}: {said}", code="slot_failed") from error
-
-
-def _changing(changes: list[Change]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda kept: apply_changes(kept, changes)
 
 
 def _guarded(work: Callable[[], Any]) -> Any:

@@ -8,6 +8,9 @@ A session is `c2`; a worker whose type carries slots has one of its own. What a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
@@ -23,6 +26,8 @@ __all__ = ["TurnSession", "Turns"]
 _EVENT = ("turn", "slot", "phase", "lane", "what", "at_ns", "duration_ns", "detail", "traceback", "allowed")
 _ROWS = 50
 """Events that one statement writes."""
+
+_event = attrgetter(*_EVENT)
 
 _fragments = msgspec.json.Decoder(tuple[str, ...])
 _turn = msgspec.json.Decoder(Turn)
@@ -174,15 +179,14 @@ class Turns:
 
     def add(self, events: Iterable[SlotEvent]) -> None:
         """Keep events of slots, in one commit."""
-        rows = [(_chat(e.session), *(getattr(e, name) for name in _EVENT)) for e in events]
-        marks = f"({', '.join('?' * (len(_EVENT) + 1))})"
+        rows = [(_chat(e.session), *_event(e)) for e in events]
+        batches = [rows[at : at + _ROWS] for at in range(0, len(rows), _ROWS)]
+        if len(batches) == 1:  # one statement is one commit
+            self._db.run(_insert(len(rows)), list(chain.from_iterable(rows)))
+            return
         with self._db.transaction():
-            for at in range(0, len(rows), _ROWS):
-                some = rows[at : at + _ROWS]
-                self._db.run(
-                    f"INSERT INTO slot_event (chat, {', '.join(_EVENT)}) VALUES {', '.join([marks] * len(some))}",
-                    [value for row in some for value in row],
-                )
+            for some in batches:
+                self._db.run(_insert(len(some)), list(chain.from_iterable(some)))
 
     def events(self, session: str | None = None) -> list[SlotEvent]:
         """Events of slots, in order."""
@@ -214,6 +218,12 @@ class Turns:
         where, params = ("AND chat = ?", (_chat(session),)) if session else ("", ())
         rows = self._db.rows(f"SELECT body FROM turn WHERE state = 'ok' {where} ORDER BY chat, n", params)
         return [decode(_turn, body, "a turn") for (body,) in rows]
+
+
+@lru_cache(maxsize=_ROWS)
+def _insert(rows: int) -> str:
+    marks = f"({', '.join('?' * (len(_EVENT) + 1))})"
+    return f"INSERT INTO slot_event (chat, {', '.join(_EVENT)}) VALUES {', '.join([marks] * rows)}"
 
 
 def _chat(session: str) -> int:
