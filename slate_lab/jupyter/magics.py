@@ -195,7 +195,7 @@ class SlateMagics(Magics):
 
         door = self.lab()
         written = make_slot(asked, root=door.root, config=door.config, body=body)
-        say("\n".join(f"wrote {path}" for path in written) or "nothing changed")
+        say("\n".join(f"wrote {path.relative_to(door.root)}" for path in written) or "nothing changed")
 
     def _slots(self, asked: Asked) -> Any:
         from slate_lab.verbs.slotting import COLUMNS, listing_of, listing_text
