@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from slate_lab.models.carry import plain_carried
 from slate_lab.models.plain import Hide, as_is, plain_label, plain_payload, plain_text
-from slate_lab.models.toolcalls import plain_call
+from slate_lab.models.toolcalls import apart, plain_call
 from slate_lab.models.usage import plain_count, plain_usage
 from slate_lab.records import Reply
 
@@ -31,7 +31,7 @@ def plain_reply(reply: Reply, *, hide: Hide = as_is) -> Reply:
     finish = reply.finish if isinstance(reply.finish, str) and reply.finish in _FINISHES else "other"
     return Reply(
         text=plain_text(reply.text, hide=hide),
-        calls=tuple(plain_call(call, hide=hide) for call in reply.calls),
+        calls=apart([plain_call(call, hide=hide) for call in reply.calls]),
         finish=finish,
         usage=plain_usage(reply.usage),
         response_id=plain_label(reply.response_id, hide=hide) or None,

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from slate_lab import tokens
 from slate_lab.models.plain import Hide, TooDeep, as_is, plain, plain_label, plain_text
 from slate_lab.records import ToolCall
 
-__all__ = ["CallAssembler", "plain_call", "read_arguments"]
+__all__ = ["CallAssembler", "apart", "plain_call", "read_arguments"]
 
 CUT = "cut by the length limit; the tool is not run"
 DEEP = "the arguments are nested too deeply"
@@ -86,11 +88,8 @@ class CallAssembler:
 
         Secrets are hidden before anything is read, so that no message holds half of one.
         """
-        used: set[str] = set()
         last = len(self._calls)
-        return tuple(
-            _built(call, n, used, cut=cut and n == last, hide=hide) for n, call in enumerate(self._calls, start=1)
-        )
+        return apart([_built(call, cut=cut and n == last, hide=hide) for n, call in enumerate(self._calls, start=1)])
 
     def _take(self, piece: Mapping[str, Any]) -> None:
         function = _mapping(piece.get("function"))
@@ -181,18 +180,29 @@ def plain_call(call: ToolCall, *, hide: Hide = as_is) -> ToolCall:
     )
 
 
-def _built(call: _Open, n: int, used: set[str], *, cut: bool, hide: Hide) -> ToolCall:
-    call_id = plain_label(call.id, hide=hide) or f"call_{n}"
-    while call_id in used:
-        call_id += "_"
-    used.add(call_id)
+def apart(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    """`calls` with an id each: those without one get one, and of equal ones the later ones are made longer."""
+    used: set[str] = set()
+    told: list[ToolCall] = []
+    for n, call in enumerate(calls, start=1):
+        call_id = call.id or f"call_{n}"
+        if call_id in used:
+            call_id += "_"
+        while call_id in used:
+            call_id += f"_{n}"
+        used.add(call_id)
+        told.append(call if call_id == call.id else replace(call, id=call_id))
+    return tuple(told)
+
+
+def _built(call: _Open, *, cut: bool, hide: Hide) -> ToolCall:
     text = hide(call.text())
     arguments, error = read_arguments(text)
     if cut and (error is not None or not text.strip()):
         arguments, error = {}, CUT
     if not call.name:
         error = error or "the call names no tool"
-    return plain_call(ToolCall(id=call_id, name=call.name, arguments=arguments, error=error), hide=hide)
+    return plain_call(ToolCall(id=call.id, name=call.name, arguments=arguments, error=error), hide=hide)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

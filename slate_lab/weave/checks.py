@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from decimal import Decimal
 from math import isfinite
 from typing import Literal
 
@@ -198,9 +199,13 @@ def limit_problems(limits: Limits) -> list[Problem]:
     problems = []
     for name in Limits.__struct_fields__:
         value = getattr(limits, name)
-        if value is not None and not (isfinite(value) and value > 0) and not (name == "tool_calls" and value == 0):
+        if value is not None and not (_finite(value) and value > 0) and not (name == "tool_calls" and value == 0):
             problems.append(Problem("bad_limit", f"the limit {name}={value} must be a number above 0"))
     return problems
+
+
+def _finite(value: float | Decimal) -> bool:
+    return value.is_finite() if isinstance(value, Decimal) else isfinite(value)
 
 
 def unpriced(route: Route) -> Problem:

@@ -35,7 +35,7 @@ from slate_lab.weave.schedule import Queue, caps_of, refuse_full
 from slate_lab.weave.standing import standing
 from slate_lab.weave.toolbox import Toolbox
 from slate_lab.weave.types import ThreadType, limits_of, thread_types
-from slate_lab.weave.uninterrupted import Uninterrupted
+from slate_lab.weave.uninterrupted import Uninterrupted, passing
 
 __all__ = ["Dispatcher"]
 
@@ -175,7 +175,8 @@ class Dispatcher:
         if not actions:
             return []
         plan = plan_batch(actions)
-        admitted = self._admit(plan, problems or [()] * len(actions), by)
+        with passing():
+            admitted = self._admit(plan, problems or [()] * len(actions), by)
         jobs: list[Job] = []
         try:
             with Uninterrupted():  # from the first record to the last job in line

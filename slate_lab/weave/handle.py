@@ -14,6 +14,9 @@ from slate_lab.weave.loop import refuse_on
 
 __all__ = ["Handle", "NotSteered"]
 
+MAX_STEER = 100_000
+"""Characters of one steering message."""
+
 
 class NotSteered(LabError, ValueError):
     """A steering message that nobody will see."""
@@ -100,6 +103,8 @@ class Handle:
         """
         if not text.strip() or clean(text) != text:
             raise NotSteered("a steering message must be text and not blank", code="bad_text")
+        if len(text) > MAX_STEER:
+            raise NotSteered(f"the message has {len(text)} characters: give at most {MAX_STEER}", code="bad_text")
         if not self._job.listens and not self.done():
             raise NotSteered(f"{self.id} has given its final answer: wait for its episode and cite it", code="not_live")
         if self.done():

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import importlib
+import logging
+import os
 import re
 import sys
 import tempfile
@@ -38,6 +40,7 @@ STOP_S = 12.0
 """How long servers have to end; the client closes their input, waits, then kills."""
 MAX_TOOLS, MAX_PAGES = 200, 20
 ABOUT_CHARS = 2_000
+SCHEMA_BYTES = 20_000
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -60,16 +63,23 @@ class Servers:
             return {}
         _load_client()  # a second of work, which is no server's to answer for
         self._loop = LoopThread("slate-lab-mcp")
-        waiting = [(server, self._loop.run(server.start())) for server in self._servers]
+        try:
+            return self._start(self._loop, taken)
+        except BaseException:  # a person would not wait: the next action starts them anew
+            self.close()
+            raise
+
+    def _start(self, loop: LoopThread, taken: Iterable[str]) -> dict[str, Tool]:
+        waiting = [(server, loop.run(server.start())) for server in self._servers]
         tools: dict[str, Tool] = {}
         for server, started in waiting:
             started.result()
             names = {tool: server.tool_name(tool) for tool in server.offers}
-            wrong = _wrong(list(names.values()), {same_name(n) for n in (*taken, *tools)})
+            wrong = _wrong(list(names.values()), {same_name(n) for n in (*taken, *tools)}) or server.too_large()
             if wrong:
-                self._loop.run(server.refuse(f"refused whole: {wrong}")).result()
+                loop.run(server.refuse(f"refused whole: {wrong}")).result()
                 continue
-            tools |= {name: server.tool(tool, name, self._loop) for tool, name in names.items()}
+            tools |= {name: server.tool(tool, name, loop) for tool, name in names.items()}
         return tools
 
     @property
@@ -129,11 +139,19 @@ class _Server:
 
         return Tool(ToolSpec(name=name, description=about, parameters=dict(offer.input_schema)), run)
 
+    def too_large(self) -> str:
+        """Why the schemas of its tools cannot be offered: each takes its share of every prompt; empty if they can."""
+        for name, offer in self.offers.items():
+            if (size := len(msgspec.json.encode(offer.input_schema))) > SCHEMA_BYTES:
+                return f"the schema of {name[:80]} has {size:,} bytes, at most {SCHEMA_BYTES:,}: name others in tools"
+        return ""
+
     async def start(self) -> None:
         """Start it and list its tools, or note why that failed."""
         if self._unset:
             self.state = f"it is not started: {', '.join(self._unset)} is not set in the environment"
             return
+        self._over = asyncio.Event()
         self._said = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115  closed in stop
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._keeper = asyncio.ensure_future(self._keep(ready))
@@ -151,6 +169,8 @@ class _Server:
         """End it."""
         self._over.set()
         if self._keeper is not None:
+            if self._client is None and not self._keeper.cancelling():
+                self._keeper.cancel()  # it is still on its way up
             await asyncio.wait({self._keeper}, timeout=STOP_S)
         if self._said is not None:
             self._said.close()
@@ -228,12 +248,13 @@ class _Server:
         """The end of what it wrote on its standard error."""
         if self._said is None or self._said.closed:
             return ""
-        self._said.seek(0)
-        return self._said.read()[-4_000:]
+        end = os.fstat(self._said.fileno()).st_size
+        return os.pread(self._said.fileno(), 4_000, max(0, end - 4_000)).decode("utf-8", "replace")
 
 
 def _load_client() -> None:
     """Import the client here, if it is installed; who needs it later says it if it is not."""
+    logging.getLogger("mcp").addHandler(logging.NullHandler())  # a server that talks nonsense fills no cell with it
     with suppress(ImportError):
         importlib.import_module("mcp")
 

@@ -28,6 +28,8 @@ __all__ = ["Ask", "Live", "Outcome", "Worker"]
 
 TAIL = 400
 """Characters of streamed text kept for live views."""
+MOST_CALLS, AT_ONCE = 128, 16
+"""Calls of one reply that are run, and how many of them at once; the rest is told that it was not run."""
 
 
 Note = Callable[[str, dict[str, Any]], None]
@@ -214,7 +216,9 @@ class Worker:
     async def _run_tools(self, calls: tuple[ToolCall, ...]) -> list[Message]:
         self._live.doing = ", ".join(_doing(c, self._tools.get(c.name)) for c in calls)[:200]
         self._meter.count_tools(len(calls))
-        tasks = [asyncio.ensure_future(self._run_tool(call)) for call in calls]
+        calls, over = calls[:MOST_CALLS], calls[MOST_CALLS:]
+        turns = asyncio.Semaphore(AT_ONCE)
+        tasks = [asyncio.ensure_future(self._run_in_turn(call, turns)) for call in calls]
         messages: list[Message] = []
         try:
             for call, task in zip(calls, tasks, strict=True):  # kept in call order, each once the earlier ones are in
@@ -227,7 +231,11 @@ class Worker:
                 if not task.cancelled() and task.exception() is None:
                     self._keep(call, task.result())
             raise
-        return messages
+        return messages + [_not_run(call) for call in over]
+
+    async def _run_in_turn(self, call: ToolCall, turns: asyncio.Semaphore) -> tuple[str, bool]:
+        async with turns:
+            return await self._run_tool(call)
 
     def _keep(self, call: ToolCall, result: tuple[str, bool]) -> Message:
         text, ok = result
@@ -265,6 +273,11 @@ class Worker:
             if is_ground(e):
                 raise
             return self._kit.bounded(f"error: {call.name} failed: {type(e).__name__}: {e}"), False
+
+
+def _not_run(call: ToolCall) -> Message:
+    text = f"error: not run: make at most {MOST_CALLS} calls at once"
+    return Message(role="tool", text=text, call_id=call.id, name=call.name)
 
 
 def _doing(call: ToolCall, tool: Tool | None) -> str:

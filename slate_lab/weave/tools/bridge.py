@@ -22,6 +22,8 @@ MAX_LINE = 8_000_000
 """The longest call, in bytes."""
 MAX_CALLS = 8
 """The most calls at once."""
+MAX_LINES = 4 * MAX_CALLS
+"""The most connections at once; further ones are hung up on, so that no code uses up the files of the lab."""
 
 
 class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,6 +72,9 @@ class Bridge:
             await asyncio.wait(set(self._calls), timeout=2)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._calls) >= MAX_LINES:
+            writer.close()
+            return
         task = asyncio.current_task()
         assert task is not None
         self._calls.add(task)

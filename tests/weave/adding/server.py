@@ -68,8 +68,13 @@ def hang() -> str:
 @server.tool()
 def breed() -> str:
     """Start a process that outlives the server if nobody minds; its number."""
-    return str(subprocess.Popen(["sleep", "300"]).pid)
+    return str(subprocess.Popen(["sleep", "300"], start_new_session=True).pid)
 
 
 if __name__ == "__main__":
+    if "large" in sys.argv:
+        field = "x" * 30_000
+        scope: dict[str, object] = {}
+        exec(f"def large({field}: str) -> str:\n    return ''", scope)
+        server.tool()(scope["large"])  # type: ignore[arg-type]
     server.run()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import signal
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -172,3 +176,29 @@ def test_a_wrong_server_is_a_problem_of_the_configuration(project: Path, spec: d
     """Told when the lab is opened, before anything is started."""
     with pytest.raises(ConfigError, match=said):
         sl.Lab.open(project, store=":memory:", config={"mcpServers": {"s": spec}}, env={})
+
+
+@pytest.mark.drill  # starts a server of its own
+def test_ctrl_c_comes_through_while_a_server_starts_and_nothing_is_left(project: Path) -> None:
+    """Also where the server never answers; the next action starts it anew, closing ends all of them."""
+    config = {"mcpServers": {"slow": {"command": "sleep", "args": ["61.5"], "timeoutSeconds": 6}}}
+    with sl.Lab.open(project, store=":memory:", config=config, models=sl.ScriptedModel(["done"]), trust=True) as lab:
+        importlib.import_module("mcp")  # a second of work, which no signal can cut
+        threading.Timer(0.8, os.kill, (os.getpid(), signal.SIGINT)).start()
+        before = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            lab.thread("x")
+        assert time.monotonic() - before < 5
+        assert lab.threads() == []
+        assert lab.thread("x").code is None
+        assert "did not answer within" in lab.status()["units"][0]["state"]
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert "sleep 61.5" not in listed
+
+
+@pytest.mark.drill  # starts a server of its own
+def test_a_schema_that_fills_every_prompt_is_refused_whole(serve: Callable[..., sl.Lab]) -> None:
+    """The server says so and brings none; threads go on."""
+    lab = serve(["done"], args=[SERVER, "large"])
+    assert lab.thread("x").status == "ok"
+    assert "the schema of large" in lab.status()["units"][0]["state"]
