@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Record", "Rows", "install", "shown"]
 
 _ROWS = 200
+_TICKED = re.compile("`([^`]*)`")
 _AS_TEXT = (Episode, Thread, Reading, WriteResult)
 _HANDLE = ("slate_lab.weave.handle", "Handle")
 _GRAPH = ("slate_lab.jupyter.graph", "WeaveGraph")
@@ -129,17 +131,23 @@ def rows_html(values: Sequence[Any]) -> str | None:
     head = values[:_ROWS]
     rows = thread_rows(head) if kind is Thread else episode_rows(head) if kind is Episode else list(head)
     if kind is ModelRow:
-        return f"{table_html(narrow(values))}<p>{html.escape(MODELS_NOTE)}</p>"
+        note = _TICKED.sub(r"<code>\1</code>", html.escape(MODELS_NOTE))
+        return f"{table_html(narrow(values))}<p>{note}</p>"
     more = f"<p>{len(values) - _ROWS:,} more rows not shown</p>" if len(values) > _ROWS else ""
     return table_html(rows) + more
 
 
 def table_html(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Plain rows as an HTML table; everything escaped."""
-    names = list(rows[0])
-    head = "".join(f"<th>{html.escape(n)}</th>" for n in names)
+    """Plain rows as an HTML table, texts to the left and numbers to the right; everything escaped."""
+    names = {n: f'style="text-align:{_side([row.get(n) for row in rows])}"' for n in rows[0]}
+    head = "".join(f"<th {side}>{html.escape(n)}</th>" for n, side in names.items())
     body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell(row.get(n), limit=200))}</td>" for n in names) + "</tr>"
+        "<tr>" + "".join(f"<td {s}>{html.escape(cell(row.get(n), limit=200))}</td>" for n, s in names.items()) + "</tr>"
         for row in rows
     )
     return f'<table class="dataframe"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _side(values: Sequence[Any]) -> str:
+    told = [v for v in values if v is not None]
+    return "right" if told and all(isinstance(v, int | float) and not isinstance(v, bool) for v in told) else "left"

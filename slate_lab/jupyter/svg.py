@@ -52,7 +52,9 @@ def describe(picture: Layout) -> str:
     states = ", ".join(f"{picture.states[s]:,} {s}" for s in STATES if s in picture.states) or "none"
     count = len(picture.edges)
     drawn = f"{count:,} reference{'' if count == 1 else 's'} between drawn threads"
-    return f"Threads as lanes over time. {picture.title}: {states}. {drawn}."
+    hops = sum(len(bar.hops) for bar in picture.bars)
+    moved = f" Work went on to another route {hops:,} time{'' if hops == 1 else 's'}." if hops else ""
+    return f"Threads as lanes over time. {picture.title}: {states}. {drawn}.{moved}"
 
 
 def image_html(picture: Layout) -> str:

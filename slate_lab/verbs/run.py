@@ -185,7 +185,10 @@ def _models(asked: Asked, door: Door, names: Mapping[str, Any]) -> list[Mapping[
 
 
 def _replay(asked: Asked, door: Door, names: Mapping[str, Any]) -> Any:
-    return dict(door.replay(asked["mode"]))
+    told = dict(door.replay(asked["mode"]))
+    if told["file"] and (file := Path(told["file"])).is_relative_to(Path.cwd()):  # as one would type it here
+        told["file"] = file.relative_to(Path.cwd()).as_posix()
+    return told
 
 
 def _config(asked: Asked, door: Door, names: Mapping[str, Any]) -> Any:

@@ -75,6 +75,16 @@ def test_the_first_page_shows_the_weave(tmp_path: Path) -> None:
     assert "4 successful" in weave[0]
 
 
+def test_the_page_of_models_shows_hops_buckets_and_a_cost_board(tmp_path: Path) -> None:
+    """05: the picture of the weave says that work moved; the buckets, the costs and the board stand in the page."""
+    html = export_html(TOUR / "05_models_and_cost.ipynb", tmp_path / "page.html").read_text(encoding="utf-8")
+    weave = [p for p in re.findall(r"<img[^>]*>", html) if "Threads as lanes over time" in p]
+    assert len(weave) == 1
+    assert "Work went on to another route 4 times" in weave[0]
+    for shown in ("cache_read_tokens", "recorded_cost_usd", "running total of cost", "paced_s"):
+        assert shown in html
+
+
 def test_recorded_replies_hold_no_key_and_no_path() -> None:
     """The recordings beside the tour are requests and answers only: nothing of who recorded them, or where."""
     for file in (TOUR / "replies").glob("*.jsonl"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,6 +80,19 @@ def test_plain_views(lab: Any) -> None:
     assert "properties" in do(lab, "config --schema")
     assert len(do(lab, "frames threads")) == 2
     assert {"frame": "calls"} in do(lab, "frames")
+
+
+def test_the_file_of_recordings_is_named_as_it_is_typed_here(
+    open_lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below the current folder by the way from it, elsewhere in full."""
+    file = tmp_path / "beside" / "replies.jsonl"
+    lab = open_lab(["x"], replay={"mode": "auto", "file": str(file)})
+    monkeypatch.chdir(tmp_path)
+    assert do(lab, "replay")["file"] == "beside/replies.jsonl"
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert do(lab, "replay")["file"] == str(file)
 
 
 @pytest.mark.parametrize("line", ["episode t9", "facts t9", "facts t9.e1[1:2]", "cancel t9", "budget t9"])

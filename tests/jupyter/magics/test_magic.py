@@ -20,7 +20,9 @@ from slate_lab.errors import (
     SlateError,
     StoreError,
 )
+from slate_lab.jupyter.show import Rows
 from slate_lab.records import Episode, Thread
+from slate_lab.routing.rows import ModelRow
 
 ERRORS = {
     "unknown command": ("%slate thrad x", "did you mean `thread`"),
@@ -243,6 +245,17 @@ def test_records_show_themselves(notebook: Any) -> None:
     assert data["text/plain"].startswith("[<Thread t1 ")
     data, _ = form([1, 2])
     assert data == {"text/plain": "[1, 2]"}
+
+
+def test_the_pool_is_a_table_with_its_legend() -> None:
+    """Texts stand to the left, ratings to the right, and the command of the legend is set as code."""
+    row = ModelRow(
+        name="local", default=True, rating=5, cost_rating=1, effort="off", provider="here", model="m", window=None,
+        key_variable=None, key_present=True, price="free here",
+    )  # fmt: skip
+    table = Rows([row])._repr_html_() or ""
+    assert '<td style="text-align:left">local *</td><td style="text-align:right">5</td>' in table
+    assert "<code>slate-lab models --json</code>" in table
 
 
 def test_loading_is_light() -> None:
