@@ -70,10 +70,10 @@ class Rooms:
         self.cassette = Cassette.open_for(config.replay, root)
         looking = store.read_only  # then nothing is laid over what is kept
         keep_days = None if looking else config.ledger.keep_days
-        self.slates = Slates(() if looking else config.slates, store.blocks, clock=clock, keep_days=keep_days)
+        self.slates = Slates(config.slates, store.blocks, clock=clock, keep_days=keep_days, read_only=looking)
         self.warnings = (
             *notes,
-            *(() if looking else self.slates.notes),
+            *self.slates.notes,
             *(self.cassette.warnings if self.cassette else ()),
         )
         workspace = Workspace.of_project(root, config.workspace)

@@ -5,37 +5,55 @@ In: blocks of one or more files in their order. Out: those that match and fit, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from slate_lab.slates.results import Stored
 
-__all__ = ["Order", "choose", "match_of", "matching", "render"]
+__all__ = ["Order", "Source", "choose", "match_of", "matches", "render"]
 
 Order = Literal["oldest", "newest"]
 
 
-def matching(blocks: Iterable[Stored], where: Mapping[str, Any]) -> list[Stored]:
-    """The blocks that carry every tag of `where` with that value."""
-    return [block for block in blocks if all(_equal(block.tags.get(name), want) for name, want in where.items())]
+class Source(Struct, frozen=True):
+    """A file to read from: the tags that its blocks must have, its blocks in the order asked for, and its tally."""
+
+    where: Mapping[str, Any]
+    blocks: Callable[[], Iterator[Stored]]
+    tally: Callable[[], list[tuple[dict[str, Any], int]]]
+
+
+def matches(tags: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+    """Whether a block with `tags` carries every tag of `where` with that value."""
+    return all(_equal(tags.get(name), want) for name, want in where.items())
 
 
 def _equal(have: Any, want: Any) -> bool:
     return have == want and isinstance(have, bool) == isinstance(want, bool)
 
 
-def choose(blocks: Sequence[Stored], *, max_tokens: int | None, order: Order) -> tuple[list[Stored], int]:
-    """The blocks in this order, up to the first that no longer fits; and how many were left out."""
-    ordered = list(blocks) if order == "oldest" else list(reversed(blocks))
-    if max_tokens is None:
-        return ordered, 0
-    kept, total = [], 0
-    for block in ordered:
-        total += block.tokens
-        if total > max_tokens:
-            break
-        kept.append(block)
-    return kept, len(ordered) - len(kept)
+def choose(sources: Sequence[Source], *, max_tokens: int | None) -> tuple[list[Stored], int]:
+    """The blocks that match, up to the first that no longer fits; and how many were left out.
+
+    No more is read than is returned and one block: what is left out is counted, not read.
+    """
+    kept: list[Stored] = []
+    total, full = 0, False
+    for source in sources:
+        for block in source.blocks() if not full else ():
+            if not matches(block.tags, source.where):
+                continue
+            total += block.tokens
+            if max_tokens is not None and total > max_tokens:
+                full = True
+                break
+            kept.append(block)
+    if not full:
+        return kept, 0
+    every = sum(many for source in sources for tags, many in source.tally() if matches(tags, source.where))
+    return kept, every - len(kept)
 
 
 def render(blocks: Sequence[Stored], *, kinds: Mapping[int, str], titled: bool) -> str:

@@ -7,15 +7,18 @@ lost. Called by the lab, the workers' slate tools, slots and magics; from any th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from slate_lab import tokens
 from slate_lab.config import SlateSpec
-from slate_lab.errors import LabError, SlateError, SlateWriteRefused
-from slate_lab.slates.keep import Keep
-from slate_lab.slates.read import Order, choose, match_of, matching, render
+from slate_lab.errors import LabError, SlateError, SlateWriteRefused, StoreError
+from slate_lab.slates.keep import FileKind, Keep, Place
+from slate_lab.slates.read import Order, Source, choose, match_of, matches, render
 from slate_lab.slates.results import Hit, Lost, Reading, SlateFolder, Stored, WriteResult
-from slate_lab.slates.spec import Folder, fold
+from slate_lab.slates.spec import Folder, Where, fold
 from slate_lab.slates.target import Target, TargetLike, find, read_target
 from slate_lab.slates.write import MODES, Mode, Writer, refuse
 
@@ -36,6 +39,7 @@ class Slates:
         encoding: the name of what `count` counts with; blocks another encoding counted are counted anew.
         keep_days: days after which the texts of what left are cleared; None keeps them.
         clock: nanoseconds since the epoch.
+        read_only: the store can only be looked at: nothing is laid over it, nothing is seeded or recounted.
     """
 
     def __init__(
@@ -47,13 +51,17 @@ class Slates:
         count: Callable[[str], int] = tokens.count,
         encoding: str = tokens.ENCODING,
         keep_days: int | None = None,
+        read_only: bool = False,
     ) -> None:
         self._keep = keep
+        self.recounted = 0
         self._known: dict[str, tuple[Target, Folder]] = {}
         self._writer = Writer(keep, count=count, encoding=encoding)
         with keep.transaction():
             folders = keep.enter(fold(specs))
             self._folders = {(folder.slate, folder.name): folder for folder in folders}
+            if read_only:
+                return
             self.recounted = keep.recount(encoding, count)
             for folder in folders:
                 for file in folder.files.values():
@@ -80,7 +88,12 @@ class Slates:
 
     def rows(self) -> list[SlateFolder]:
         """Where every folder stands, also those no longer declared. Touches nothing."""
-        return self._keep.folders()
+        kept = {(row.slate, row.folder): row for row in self._keep.folders()}
+        found = []
+        for at, folder in self._folders.items():
+            row = kept.pop(at, None) or _unkept(folder)
+            found.append(row if row.orphaned == folder.orphaned else replace(row, orphaned=folder.orphaned))
+        return [*found, *kept.values()]
 
     def paths(self) -> list[str]:
         """Every target there is, as text: folders and their files. For completion; touches nothing."""
@@ -98,7 +111,7 @@ class Slates:
         """
         target = read_target(value, self._folders)
         folder = find(target, self._folders)
-        folder.read_tags(target.file, target.where)
+        folder.read_where(target.file, target.where)
         return target
 
     def tags(self, value: TargetLike) -> Mapping[str, str]:
@@ -188,18 +201,23 @@ class Slates:
         total = None
         text = tokens.clean(content) if isinstance(content, str) else ""
         said = text if folder else f"{path}\n{text}"
+        message, limit = error.message, folder.limit if folder else None
         if isinstance(error, SlateError):
-            with self._keep.transaction():
-                refuse(self._keep, folder, error.code, file=None, tokens=None, text=said, cause=cause)
-                total = self._keep.spot(folder.n, "").total if folder else None
+            try:
+                with self._keep.transaction():
+                    refuse(self._keep, folder, error.code, file=None, tokens=None, text=said, cause=cause)
+                    spot = self._keep.spot(folder.n, "") if folder else None
+                    total, limit = (spot.total, spot.limit) if spot else (None, None)
+            except StoreError as trouble:
+                message += f"; the ledger could not note this: {trouble.message}"
         return WriteResult(
             ok=error.code == "noop",
             code=error.code,
-            message=error.message,
+            message=message,
             target=path,
             before=total,
             after=total,
-            limit=folder.limit if folder else None,
+            limit=limit,
         )
 
     # reading
@@ -246,19 +264,44 @@ class Slates:
     def blocks(self, target: TargetLike) -> list[Stored]:
         """The live blocks of a file or folder, with their texts; touches nothing."""
         found = self.target(target)
-        return self._stored(find(found, self._folders), found.file, missing="")[0]
+        folder = find(found, self._folders)
+        with self._keep.look():
+            files = self._files(folder, found.file)
+            if found.file is not None and not files:
+                raise SlateError(f"there is no file {found.file!r} in {folder.path}", code="not_found")
+            return [block for n, _, _ in files for block in self._keep.stored(n)]
 
-    def search(self, text: str, *, slate: str | None = None, folder: str | None = None, limit: int = 20) -> list[Hit]:
+    def search(
+        self,
+        text: str,
+        *,
+        slate: str | None = None,
+        folder: str | None = None,
+        file: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        limit: int = 20,
+    ) -> list[Hit]:
         """Live blocks that hold every word of `text`, best first; `wor*` is the beginning of a word. Touches nothing.
 
+        Args:
+            slate, folder, file: look only there; a file needs its slate and folder.
+            where: only blocks with these tags of the folder.
+            limit: the most hits.
+
         Raises:
-            SlateError: no such slate or folder, or `text` has no word (`bad_query`).
+            SlateError: no such slate, folder or tag, or `text` has no word (`bad_query`).
         """
         within = self._within(slate, folder)
         query = match_of(text)
         if not query:
             raise SlateError("there is no word to search for", code="bad_query")
-        return self._keep.search(query, [f.n for f in within], limit)
+        if (file or where) and not (slate and folder):
+            raise SlateError("a file and tags are searched in one folder: name slate and folder", code="bad_target")
+        fits = None
+        if where:
+            wanted = within[0].read_where(file, where)
+            fits = partial(_fits, wanted)
+        return self._keep.search(query, [f.n for f in within], limit, file=file, fits=fits)
 
     def evicted(self, target: TargetLike | None = None, *, limit: int | None = None) -> list[Lost]:
         """What left, the newest first: evicted or replaced, when, because of which write, and what it said.
@@ -282,60 +325,72 @@ class Slates:
         touch: str | None,
     ) -> Reading:
         target, folder = self._find(value)
-        tags = folder.read_tags(target.file, {**target.where, **(where or {})})
+        want = folder.read_where(target.file, {**target.where, **(where or {})})
         if order not in ("oldest", "newest"):
             raise SlateError(f"there is no order {order!r}: oldest or newest", code="bad_order")
-        if touch is None or folder.policy != "LRU":
-            return self._reading(target, folder, max_tokens, order, tags, fallback)[0]
+        reading = partial(self._reading, target, folder, max_tokens, order, want, fallback)
+        if touch is None or self._keep.policy(folder.n) != "LRU":
+            with self._keep.look():
+                return reading()[0]
         with self._keep.transaction():
-            reading, kept = self._reading(target, folder, max_tokens, order, tags, fallback)
-            if kept:
-                seq = self._keep.note(
-                    "read",
-                    folder.n,
-                    file=kept[0].file if target.file else None,
-                    tokens=reading.tokens,
-                    policy="LRU",
-                    cause=touch,
-                    text=",".join(str(block.id) for block in kept),
-                )
-                self._keep.touch(kept, seq)
-        return reading
+            found, kept = reading()
+            self._touch(folder, kept[0].file if kept and target.file else None, kept, touch)
+        return found
+
+    def touch(self, target: TargetLike, blocks: Sequence[int], *, cause: str = "api") -> None:
+        """Say that these blocks were read, as a `read` that returned them does, though they were taken by `peek`.
+
+        Those that have left in between are passed over; where nothing is left, or the folder is not LRU, nothing is
+        noted.
+        """
+        found, folder = self._find(target)
+        if not blocks or self._keep.policy(folder.n) != "LRU":
+            return
+        with self._keep.transaction():
+            kept = self._keep.places(folder.n, blocks)
+            self._touch(folder, kept[0].file if kept and found.file else None, kept, cause)
+
+    def _touch(self, folder: Folder, file: int | None, kept: Sequence[Place], cause: str) -> None:
+        if not kept:
+            return
+        seq = self._keep.note(
+            "read",
+            folder.n,
+            file=file,
+            tokens=sum(block.tokens for block in kept),
+            policy="LRU",
+            cause=cause,
+            text=",".join(str(block.id) for block in kept),
+        )
+        self._keep.touch(folder.n, kept, seq)
 
     def _reading(
-        self,
-        target: Target,
-        folder: Folder,
-        max_tokens: int | None,
-        order: Order,
-        tags: Mapping[str, Any],
-        fallback: str | None,
+        self, target: Target, folder: Folder, max_tokens: int | None, order: Order, want: Where, fallback: str | None
     ) -> tuple[Reading, list[Stored]]:
-        blocks, kinds = self._stored(folder, target.file, missing=fallback)
-        if kinds is None:
-            return Reading(target=str(target), text=fallback or "", missing=True), []
-        kept, omitted = choose(matching(blocks, tags), max_tokens=max_tokens, order=order)
+        files = self._files(folder, target.file)
+        if target.file is not None and not files:
+            if fallback is None:
+                raise SlateError(f"there is no file {target.file!r} in {folder.path}", code="not_found")
+            return Reading(target=str(target), text=fallback, missing=True), []
+        newest = order == "newest"
+        sources = [
+            Source(where, partial(self._keep.walk, n, newest=newest), partial(self._keep.tally, n))
+            for n, name, _ in (reversed(files) if newest else files)
+            if (where := want(name)) is not None
+        ]
+        kept, omitted = choose(sources, max_tokens=max_tokens)
         reading = Reading(
             target=str(target),
-            text=render(kept, kinds=kinds, titled=target.file is None),
+            text=render(kept, kinds={n: kind for n, _, kind in files}, titled=target.file is None),
             blocks=tuple(block.id for block in kept),
             tokens=sum(block.tokens for block in kept),
             omitted=omitted,
         )
         return reading, kept
 
-    def _stored(
-        self, folder: Folder, file: str | None, *, missing: str | None
-    ) -> tuple[list[Stored], dict[int, str] | None]:
-        """Blocks and kinds of the files of a folder, or of one; None as kinds if that one is missing."""
-        files = self._keep.files(folder.n)
-        if file is not None:
-            files = [found for found in files if found[1] == file]
-        if file is not None and not files:
-            if missing is None:
-                raise SlateError(f"there is no file {file!r} in {folder.path}", code="not_found")
-            return [], None
-        return [block for n, _, _ in files for block in self._keep.stored(n)], {n: kind for n, _, kind in files}
+    def _files(self, folder: Folder, file: str | None) -> list[tuple[int, str, FileKind]]:
+        """The files of a folder, or the one of this name if it exists."""
+        return [found for found in self._keep.files(folder.n) if file in (None, found[1])]
 
     def _within(self, slate: str | None, folder: str | None) -> list[Folder]:
         if slate is not None and folder is not None:
@@ -344,6 +399,27 @@ class Slates:
         if not found and (slate or folder):
             find(Target(slate or "", folder or ""), self._folders)
         return found
+
+
+def _fits(want: Where, file: str, tags: dict[str, Any]) -> bool:
+    where = want(file)
+    return where is not None and matches(tags, where)
+
+
+def _unkept(folder: Folder) -> SlateFolder:
+    """A folder that a store which can only be looked at has never seen."""
+    return SlateFolder(
+        slate=folder.slate,
+        folder=folder.name,
+        policy=folder.policy,
+        access="readWrite" if folder.writable else "read",
+        limit=folder.limit,
+        total=0,
+        blocks=0,
+        files=(),
+        over_limit=False,
+        orphaned=False,
+    )
 
 
 def _shown(target: Any) -> str:

@@ -6,7 +6,7 @@ opens its slates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -18,9 +18,11 @@ from slate_lab.errors import SlateError
 from slate_lab.records import near
 from slate_lab.slates.eviction import Policy
 
-__all__ = ["Declared", "Folder", "fold"]
+__all__ = ["Declared", "Folder", "Where", "fold"]
 
 Tags = Mapping[str, TagType]
+Where = Callable[[str], Mapping[str, Any] | None]
+"""By a file's name: the tags its blocks must have, or None if none of them can."""
 
 
 class Declared(Struct, frozen=True, kw_only=True):
@@ -85,6 +87,49 @@ class Folder(Struct, frozen=True, kw_only=True):
             except ValueError as error:
                 raise SlateError(f"the metatag {name}: {error}", code="bad_tag") from error
         return values
+
+    def read_where(self, file: str | None, given: Mapping[str, Any] | None) -> Where:
+        """A filter over one file, or over a folder, where each file reads it by its own types.
+
+        Raises:
+            SlateError: no file of the folder could ever match: a tag is declared by none (`unknown_tag`), or has in
+                none the type of its value (`bad_tag`).
+        """
+        if not given:
+            return lambda name: {}
+        if file is not None:
+            tags = self.read_tags(file, given)
+            return lambda name: tags
+        names = (_OTHER, *self.files)
+        by_file = {name: self._tried(name, given) for name in names}
+        if not any(isinstance(found, dict) for found in by_file.values()):
+            for tag, value in given.items():
+                self._check_some(names, {tag: value})
+        other = by_file[_OTHER]
+
+        def tags_for(name: str) -> Mapping[str, Any] | None:
+            found = by_file.get(name, other)
+            return found if isinstance(found, dict) else None
+
+        return tags_for
+
+    def _tried(self, file: str, given: Mapping[str, Any]) -> dict[str, Any] | SlateError:
+        try:
+            return self.read_tags(file, given)
+        except SlateError as error:
+            return error
+
+    def _check_some(self, files: Sequence[str], tag: Mapping[str, Any]) -> None:
+        """Raise unless one of `files` could hold a block with this tag."""
+        found = [self._tried(file, tag) for file in files]
+        errors = [error for error in found if isinstance(error, SlateError)]
+        if len(errors) == len(found):
+            self.read_tags(None, tag)
+            raise next((error for error in errors if error.code == "bad_tag"), errors[0])
+
+
+_OTHER = ""
+"""Stands for every file that is not declared: no file has this name."""
 
 
 def fold(slates: Sequence[SlateSpec]) -> tuple[Folder, ...]:

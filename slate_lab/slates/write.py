@@ -6,7 +6,7 @@ but the ledger, which says so. Called by `Slates.write` only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from slate_lab.errors import SlateError
 from slate_lab.slates.eviction import plan_eviction
-from slate_lab.slates.keep import Keep, Leaver, Spot
+from slate_lab.slates.keep import Coming, Keep, Leaver, Spot
 from slate_lab.slates.merge import items_of, plan_merge
 from slate_lab.slates.results import PREVIEW, Evicted, Stored, WriteResult
 from slate_lab.slates.spec import Folder
@@ -25,20 +25,11 @@ Mode = Literal["append", "replace", "mergeByKey"]
 MODES: tuple[Mode, ...] = ("append", "replace", "mergeByKey")
 
 
-class _Add(Struct, frozen=True):
-    """A block that comes: its text and size, its place if it takes that of another, its tags as JSON."""
-
-    text: str
-    tokens: int
-    tags: str | None
-    pos: int | None = None
-
-
 class _Change(Struct, frozen=True):
     """What a write wants: blocks that leave, blocks that come, what the file holds afterwards."""
 
     leaves: tuple[Stored, ...]
-    adds: tuple[_Add, ...]
+    adds: tuple[Coming, ...]
     kind: str
 
 
@@ -75,7 +66,7 @@ class Writer:
             if mode == "append":
                 if spot.kind == "items":
                     raise _holds_items(file)
-                change = _Change((), (_Add(content, size, encoded),), "text")
+                change = _Change((), (Coming(content, size, encoded),), "text")
             else:
                 stored = keep.stored(spot.file) if spot.file is not None else []
                 if mode == "replace":
@@ -90,26 +81,19 @@ class Writer:
         Called inside a transaction, once for every declared file.
         """
         keep = self._keep
-        spot = keep.spot(folder.n, file)
-        number = spot.file if spot.file is not None else keep.add_file(folder.n, file, "")
-        if items or texts:
-            keep.set_kind(number, "items" if items else "text")
-        total = spot.total
-        for text in texts:
-            size = self._count(text)
-            seq = keep.note("write", folder.n, file=number, tokens=size, cause="seed", text=text, policy=folder.policy)
-            keep.put(seq, folder.n, number, seq, size, self._encoding)
-            total += size
-        if texts:
-            keep.settle(folder.n, total, spot.blocks + len(texts))
+        kind = "items" if items else "text" if texts else ""
+        number = keep.add_file(folder.n, file, kind)
+        adds = [Coming(text, self._count(text)) for text in texts]
+        if adds:
+            self._land(folder, number, _Change((), tuple(adds), kind), (), folder.policy, None, "seed")
 
     def _replace(self, spot: Spot, stored: list[Stored], content: str, size: int, tags: str | None) -> _Change:
         if not content:
             return _Change(tuple(stored), (), "")
         if spot.kind == "items":
-            adds = tuple(_Add(item, self._count(item), tags) for item in items_of(content))
+            adds = tuple(Coming(item, self._count(item), tags) for item in items_of(content))
             return _Change(tuple(stored), adds, "items")
-        return _Change(tuple(stored), (_Add(content, size, tags),), "text")
+        return _Change(tuple(stored), (Coming(content, size, tags),), "text")
 
     def _merge(
         self, spot: Spot, stored: list[Stored], items: list[str], key: str | None, tags: str | None, file: str
@@ -122,23 +106,24 @@ class Writer:
         adds, leaves = [], []
         for item, old in plan_merge(stored, items, key):
             if old is None:
-                adds.append(_Add(item, self._count(item), tags))
+                adds.append(Coming(item, self._count(item), tags))
                 continue
             leaves.append(old)
             kept = msgspec.json.encode(old.tags).decode() if old.tags and tags is None else tags
-            adds.append(_Add(item, self._count(item), kept, old.pos))
+            adds.append(Coming(item, self._count(item), kept, old.pos))
         return _Change(tuple(leaves), tuple(adds), "items")
 
     def _apply(self, folder: Folder, file: str, spot: Spot, change: _Change, mode: Mode, cause: str) -> WriteResult:
         keep, adds = self._keep, change.adds
         gone = {block.id for block in change.leaves}
+        turns = keep.turns(folder.n)
         plan = plan_eviction(
-            policy=folder.policy,
-            limit=folder.limit,
+            policy=spot.policy,
+            limit=spot.limit,
             before=spot.total,
             leaves=sum(block.tokens for block in change.leaves),
             adds=[add.tokens for add in adds],
-            turns=_without(keep.turns(folder.n), gone) if gone else keep.turns(folder.n),
+            turns=_without(turns, gone) if gone else turns,
         )
         target = f"{folder.path}/{file}"
         if plan.code is not None:
@@ -152,69 +137,48 @@ class Writer:
                 target=target,
                 before=spot.total,
                 after=spot.total,
-                limit=folder.limit,
+                limit=spot.limit,
             )
         number = spot.file
         if number is None:
             number = keep.add_file(folder.n, file, change.kind)
         elif spot.kind != change.kind:
             keep.set_kind(number, change.kind)
-        by, ids = self._exchange(folder, number, change, mode, cause)
         victims: list[Leaver] = list(plan.victims)  # type: ignore[arg-type]  # they are what `turns` gave
-        for out in victims:
-            keep.note(
-                "evict",
-                folder.n,
-                file=out.file,
-                block=out.id,
-                tokens=out.tokens,
-                policy=folder.policy,
-                cause=cause,
-                by=by,
-            )
-            keep.drop(out.file, out.pos)
-        blocks = spot.blocks + len(adds) - len(change.leaves) - len(victims)
-        keep.settle(folder.n, plan.after, blocks)
+        ids = self._land(folder, number, change, victims, spot.policy, mode, cause)
         return WriteResult(
             ok=True,
             code="written" if ids or change.leaves else "noop",
             message="",
             target=target,
-            blocks=tuple(ids),
-            evicted=tuple(Evicted(v.id, v.name, v.tokens, v.preview, folder.policy) for v in victims),
+            blocks=ids,
+            evicted=tuple(Evicted(v.id, v.name, v.tokens, v.preview, spot.policy) for v in victims),
             before=spot.total,
             after=plan.after,
-            limit=folder.limit,
+            limit=spot.limit,
         )
 
-    def _exchange(self, folder: Folder, file: int, change: _Change, mode: Mode, cause: str) -> tuple[int, list[int]]:
-        """What leaves and what comes, with its rows in the ledger; returns the write's row and the blocks' ids."""
-        keep, by = self._keep, None
-        ids: list[int] = []
-        for add in change.adds:
-            seq = keep.note(
-                "write",
-                folder.n,
-                file=file,
-                block=add.pos,
-                tokens=add.tokens,
-                policy=folder.policy,
-                cause=cause,
-                by=by,
-                code=mode,
-                text=add.text,
-                tags=add.tags,
-            )
-            by = by or seq
-            ids.append(seq)
-        if by is None:  # emptied, or nothing to merge
-            by = keep.note("empty", folder.n, file=file, tokens=0, policy=folder.policy, cause=cause, code=mode)
-        for old in change.leaves:
-            keep.note("replace", folder.n, file=file, block=old.id, tokens=old.tokens, policy=mode, cause=cause, by=by)
-            keep.drop(file, old.pos)
-        for seq, add in zip(ids, change.adds, strict=True):
-            keep.put(seq, folder.n, file, add.pos or seq, add.tokens, self._encoding)
-        return by, ids
+    def _land(
+        self,
+        folder: Folder,
+        file: int,
+        change: _Change,
+        victims: Sequence[Leaver],
+        policy: str,
+        mode: Mode | None,
+        cause: str,
+    ) -> tuple[int, ...]:
+        return self._keep.land(
+            folder.n,
+            file,
+            adds=change.adds,
+            leaves=change.leaves,
+            victims=victims,
+            policy=policy,
+            mode=mode,
+            cause=cause,
+            encoding=self._encoding,
+        )
 
 
 def refuse(

@@ -5,7 +5,6 @@ lock first, so that two kernels take turns. The index of words is brought up to 
 the writes.
 """
 
-# ruff: noqa: S608 - only numbers of this module are put into statements, never values
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,29 +12,48 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
-from slate_lab.slates.keep import FileKind, Leaver, Spot
-from slate_lab.slates.results import PREVIEW, Hit, Lost, SlateFolder, Stored
+from slate_lab.slates.eviction import Policy
+from slate_lab.slates.keep import Coming, FileKind, Leaver, Place, Spot
+from slate_lab.slates.results import Hit, Lost, SlateFolder, Stored
 from slate_lab.slates.spec import Folder
+from slate_lab.store.block_checks import verify
+from slate_lab.store.block_words import drop_words, search
 from slate_lab.store.codec import decode
 from slate_lab.store.database import Database
+from slate_lab.store.standing import Standings
 
 __all__ = ["Blocks"]
 
 _tags = msgspec.json.Decoder(dict[str, Any])
-_MOST = 64
-"""Blocks looked at at once when many must leave; the first look is at one, for one mostly makes room for one."""
 
-_SPOT = """SELECT f.total, f.blocks, x.n, coalesce(x.kind, '') FROM folder AS f
-    LEFT JOIN file AS x ON x.folder = f.n AND x.name = ? WHERE f.n = ?"""
-_TURNS = f"""SELECT b.id, b.file, b.pos, b.tokens, x.name, substr(l.text, 1, {PREVIEW}), b.touched FROM block AS b
-    CROSS JOIN file AS x ON x.n = b.file CROSS JOIN ledger AS l ON l.seq = b.id
-    WHERE b.folder = ? AND (b.touched, b.id) > (?, ?) ORDER BY b.touched, b.id LIMIT ?"""
 _NOTE = """INSERT INTO ledger (at_ns, kind, folder, file, block, tokens, policy, cause, by_seq, code, tags, text)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_NOTES = """INSERT INTO ledger (seq, at_ns, kind, folder, file, block, tokens, policy, cause, by_seq, code, tags, text)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _PUT = "INSERT INTO block (file, pos, id, folder, touched, tokens, encoding) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_DROP = "DELETE FROM block WHERE file = ? AND pos = ?"
+_COUNTERS = "UPDATE folder SET total = ?, blocks = ? WHERE n = ?"
 _STORED = """SELECT b.id, b.file, x.name, b.pos, b.tokens, b.touched, l.tags, l.text FROM block AS b
-    JOIN file AS x ON x.n = b.file JOIN ledger AS l ON l.seq = b.id WHERE b.file = ? ORDER BY b.pos"""
+    JOIN file AS x ON x.n = b.file JOIN ledger AS l ON l.seq = b.id WHERE b.file = ?"""
+_PAGE, _LARGEST = 16, 256
+"""Blocks of a file read at once: at first, and at most."""
+_NO_FILE: tuple[None, FileKind] = (None, "")
+
+
+class _Place(Struct, frozen=True):
+    """A live block and where it is."""
+
+    id: int
+    file: int
+    pos: int
+    tokens: int
+
+
+def _stored(row: tuple[Any, ...]) -> Stored:
+    id, file, name, pos, size, touched, tags, text = row
+    return Stored(id, file, name, pos, size, touched, decode(_tags, tags, f"block {id}") if tags else {}, text)
 
 
 class Blocks:
@@ -43,42 +61,59 @@ class Blocks:
 
     def __init__(self, database: Database, *, clock: Callable[[], int]) -> None:
         self._db, self._clock = database, clock
+        self._standing = Standings(database)
 
     def transaction(self) -> AbstractContextManager[None]:
         """Everything inside lands together or not at all."""
         return self._db.transaction()
 
+    def look(self) -> AbstractContextManager[None]:
+        """Everything read inside is of one moment."""
+        return self._db.transaction(reads=True)
+
     # opening
 
     def enter(self, folders: Sequence[Folder]) -> list[Folder]:
         """Lay the declarations over what is kept; returns every folder with its number, also orphaned ones."""
-        db, found = self._db, []
+        db = self._db
+        found: list[Folder] = []
+        self._standing.forget()
         if not db.looking:
             db.run("UPDATE folder SET declared = 0 WHERE declared")
         for folder in folders:
-            access = "readWrite" if folder.writable else "read"
-            row = db.row("SELECT n, policy FROM folder WHERE slate = ? AND name = ?", (folder.slate, folder.name))
-            if row is None:
-                n = db.insert(
-                    "INSERT INTO folder (slate, name, max_tokens, policy, access, declared) VALUES (?, ?, ?, ?, ?, 1)",
-                    (folder.slate, folder.name, folder.limit, folder.policy, access),
-                )
-            else:
-                n, policy = row
-                if policy != folder.policy and folder.policy != "LRU":
-                    db.run("UPDATE block SET touched = id WHERE folder = ?", (n,))  # the order of writes again
-                db.run(
-                    "UPDATE folder SET max_tokens = ?, policy = ?, access = ?, declared = 1 WHERE n = ?",
-                    (folder.limit, folder.policy, access, n),
-                )
+            n = self._unkept(folder, found) if db.looking else self._lay(folder)
             found.append(msgspec.structs.replace(folder, n=n))
+        known = {folder.n for folder in found}
         return found + [
             Folder(n=n, slate=slate, name=name, limit=limit, policy=policy, writable=False, orphaned=True)
             for n, slate, name, limit, policy in db.rows(
-                "SELECT n, slate, name, max_tokens, policy FROM folder WHERE NOT declared OR ? ORDER BY n",
-                (db.looking,),
+                "SELECT n, slate, name, max_tokens, policy FROM folder ORDER BY n"
             )
+            if n not in known
         ]
+
+    def _lay(self, folder: Folder) -> int:
+        """Lay one declaration over what is kept; returns its number."""
+        db, access = self._db, "readWrite" if folder.writable else "read"
+        row = db.row("SELECT n, policy FROM folder WHERE slate = ? AND name = ?", (folder.slate, folder.name))
+        if row is None:
+            return db.insert(
+                "INSERT INTO folder (slate, name, max_tokens, policy, access, declared) VALUES (?, ?, ?, ?, ?, 1)",
+                (folder.slate, folder.name, folder.limit, folder.policy, access),
+            )
+        n, policy = row
+        if policy != folder.policy and folder.policy != "LRU":
+            db.run("UPDATE block SET touched = id WHERE folder = ?", (n,))  # the order of writes again
+        db.run(
+            "UPDATE folder SET max_tokens = ?, policy = ?, access = ?, declared = 1 WHERE n = ?",
+            (folder.limit, folder.policy, access, n),
+        )
+        return int(n)
+
+    def _unkept(self, folder: Folder, found: Sequence[Folder]) -> int:
+        """The number of a folder in a store that can only be looked at; one that no folder has, if it is not there."""
+        row = self._db.row("SELECT n FROM folder WHERE slate = ? AND name = ?", (folder.slate, folder.name))
+        return int(row[0]) if row else -1 - len(found)
 
     def recount(self, encoding: str, count: Callable[[str], int]) -> int:
         """Count anew every block that another encoding counted; returns how many."""
@@ -105,6 +140,7 @@ class Blocks:
 
     def forget(self, before_ns: int) -> int:
         """Clear the texts of blocks that left before, and of writes that were refused before; returns how many."""
+        drop_words(self._db)
         return self._db.run(
             "UPDATE ledger SET text = NULL WHERE text IS NOT NULL AND (kind IN ('refuse', 'noop') AND at_ns < ? "
             "OR seq IN (SELECT block FROM ledger WHERE kind IN ('evict', 'replace') AND at_ns < ?))",
@@ -115,9 +151,8 @@ class Blocks:
 
     def spot(self, folder: int, file: str) -> Spot:
         """The state that a write meets."""
-        row = self._db.row(_SPOT, (file, folder))
-        assert row is not None
-        return Spot(*row)
+        now, found = self._standing.of(folder), self._standing.file(folder, file)
+        return Spot(now.total, now.blocks, now.limit, now.policy, *(found or _NO_FILE))
 
     def files(self, folder: int) -> list[tuple[int, str, FileKind]]:
         """Number, name and kind of the files of a folder, in the order they came."""
@@ -133,22 +168,48 @@ class Blocks:
     def set_kind(self, file: int, kind: FileKind) -> None:
         """What a file holds."""
         self._db.run("UPDATE file SET kind = ? WHERE n = ?", (kind, file))
+        self._standing.forget()
 
     def turns(self, folder: int) -> Iterator[Leaver]:
         """The blocks of a folder in the order of their turn."""
-        last, size = (-1, -1), 1
-        while page := self._db.rows(_TURNS, (folder, *last, size)):
-            size = min(2 * size, _MOST)
-            for id, file, pos, tokens, name, preview, touched in page:
-                yield Leaver(id, file, pos, tokens, name, preview or "")
-                last = (touched, id)
+        return self._standing.turns(folder)
 
     def stored(self, file: int) -> list[Stored]:
         """The blocks of a file in their order."""
-        return [
-            Stored(id, n, name, pos, size, touched, decode(_tags, tags, f"block {id}") if tags else {}, text)
-            for id, n, name, pos, size, touched, tags, text in self._db.rows(_STORED, (file,))
-        ]
+        return [_stored(row) for row in self._db.rows(f"{_STORED} ORDER BY b.pos", (file,))]
+
+    def walk(self, file: int, *, newest: bool) -> Iterator[Stored]:
+        """The same, or from the other end, read only as far as needed."""
+        size, last = _PAGE, 2**63 - 1 if newest else -1
+        sql = f"{_STORED} AND b.pos < ? ORDER BY b.pos DESC" if newest else f"{_STORED} AND b.pos > ? ORDER BY b.pos"
+        while rows := self._db.rows(f"{sql} LIMIT ?", (file, last, size)):
+            yield from map(_stored, rows)
+            if len(rows) < size:
+                return
+            last, size = rows[-1][3], min(2 * size, _LARGEST)
+
+    def tally(self, file: int) -> list[tuple[dict[str, Any], int]]:
+        """How many blocks of a file have which tags."""
+        rows = self._db.rows(
+            "SELECT l.tags, count(*), min(b.id) FROM block AS b JOIN ledger AS l ON l.seq = b.id WHERE b.file = ? "
+            "GROUP BY l.tags",
+            (file,),
+        )
+        return [(decode(_tags, tags, f"block {id}") if tags else {}, many) for tags, many, id in rows]
+
+    def policy(self, folder: int) -> Policy:
+        """The policy in force."""
+        row = self._db.row("SELECT policy FROM folder WHERE n = ?", (folder,))
+        return row[0] if row else "FIFO"
+
+    def places(self, folder: int, ids: Sequence[int]) -> list[Place]:
+        """Those of these blocks that are live in a folder, in the order of `ids`."""
+        rows = self._db.rows(
+            "SELECT id, file, pos, tokens FROM block WHERE folder = ? AND id IN (SELECT value FROM json_each(?))",
+            (folder, msgspec.json.encode(list(ids)).decode()),
+        )
+        live = {row[0]: _Place(*row) for row in rows}
+        return [live[id] for id in dict.fromkeys(ids) if id in live]
 
     def note(
         self,
@@ -166,26 +227,71 @@ class Blocks:
         tags: str | None = None,
     ) -> int:
         """A row of the ledger; returns its number."""
-        return self._db.insert(
-            _NOTE, (self._clock(), kind, folder, file, block, tokens, policy, cause, by, code, tags, text)
-        )
+        row = (self._clock(), kind, folder, file, block, tokens, policy, cause, by, code, tags, text)
+        seq = self._db.insert(_NOTE, row)
+        self._standing.noted(seq)
+        return seq
 
-    def put(self, id: int, folder: int, file: int, pos: int, tokens: int, encoding: str) -> None:
-        """A block becomes live."""
-        self._db.run(_PUT, (file, pos, id, folder, id, tokens, encoding))
+    def land(
+        self,
+        folder: int,
+        file: int,
+        *,
+        adds: Sequence[Coming],
+        leaves: Sequence[Stored],
+        victims: Sequence[Leaver],
+        policy: str,
+        mode: str | None,
+        cause: str,
+        encoding: str,
+    ) -> tuple[int, ...]:
+        """Everything a decided write does; returns the ids of its blocks."""
+        db, standing, at = self._db, self._standing, self._clock()
+        now, by, seq = standing.of(folder), standing.last + 1, standing.last
+        total, blocks = now.total, now.blocks + len(adds) - len(leaves) - len(victims)
+        notes: list[tuple[Any, ...]] = []
+        puts, drops = [], []
+        for add in adds:
+            seq += 1
+            first = by if seq > by else None
+            notes.append(
+                (seq, at, "write", folder, file, add.pos, add.tokens, policy, cause, first, mode, add.tags, add.text)
+            )
+            puts.append((file, add.pos or seq, seq, folder, seq, add.tokens, encoding))
+            total += add.tokens
+        ids = tuple(range(by, seq + 1))
+        if not adds:
+            seq += 1
+            notes.append((seq, at, "empty", folder, file, None, 0, policy, cause, None, mode, None, None))
+        for old in leaves:
+            seq += 1
+            notes.append((seq, at, "replace", folder, file, old.id, old.tokens, mode, cause, by, None, None, None))
+            drops.append((file, old.pos))
+            total -= old.tokens
+            now.gone(old.id)
+        for out in victims:
+            seq += 1
+            notes.append((seq, at, "evict", folder, out.file, out.id, out.tokens, policy, cause, by, None, None, None))
+            drops.append((out.file, out.pos))
+            total -= out.tokens
+            now.gone(out.id)
+        db.run_many(_NOTES, notes)
+        if drops:
+            db.run_many(_DROP, drops)
+        if puts:
+            db.run_many(_PUT, puts)
+        db.run(_COUNTERS, (total, blocks, folder))
+        now.total, now.blocks = total, blocks
+        standing.noted(seq)
+        return ids
 
-    def drop(self, file: int, pos: int) -> None:
-        """A block is live no more."""
-        self._db.run("DELETE FROM block WHERE file = ? AND pos = ?", (file, pos))
-
-    def settle(self, folder: int, total: int, blocks: int) -> None:
-        """The counters of a folder."""
-        self._db.run("UPDATE folder SET total = ?, blocks = ? WHERE n = ?", (total, blocks, folder))
-
-    def touch(self, blocks: Sequence[Stored], seq: int) -> None:
+    def touch(self, folder: int, blocks: Sequence[Place], seq: int) -> None:
         """These blocks were read in the ledger's row `seq`."""
+        now = self._standing.of(folder)
+        db = self._db
+        db.run_many("UPDATE block SET touched = ? WHERE file = ? AND pos = ?", [(seq, b.file, b.pos) for b in blocks])
         for block in blocks:
-            self._db.run("UPDATE block SET touched = ? WHERE file = ? AND pos = ?", (seq, block.file, block.pos))
+            now.gone(block.id)
 
     # looking
 
@@ -210,30 +316,17 @@ class Blocks:
             )
         ]
 
-    def search(self, match: str, folders: Sequence[int], limit: int) -> list[Hit]:
+    def search(
+        self,
+        match: str,
+        folders: Sequence[int],
+        limit: int,
+        *,
+        file: str | None = None,
+        fits: Callable[[str, dict[str, Any]], bool] | None = None,
+    ) -> list[Hit]:
         """Live blocks that match an FTS5 query, best first."""
-        self._index()
-        rows = self._db.rows(
-            "SELECT f.slate, f.name, x.name, b.id, b.tokens, snippet(block_text, 0, '[', ']', '…', 16), l.text "
-            "FROM block_text AS t JOIN ledger AS l ON l.seq = t.rowid "
-            "JOIN block AS b ON b.file = l.file AND b.pos = coalesce(l.block, l.seq) AND b.id = l.seq "
-            "JOIN folder AS f ON f.n = b.folder JOIN file AS x ON x.n = b.file "
-            "WHERE block_text MATCH ? AND b.folder IN (SELECT value FROM json_each(?)) ORDER BY rank LIMIT ?",
-            (match, msgspec.json.encode(list(folders)).decode(), limit),
-        )
-        return [
-            Hit(
-                target=f"{slate}/{folder}/{file}",
-                slate=slate,
-                folder=folder,
-                file=file,
-                block=block,
-                tokens=size,
-                snippet=snippet,
-                text=text,
-            )
-            for slate, folder, file, block, size, snippet, text in rows
-        ]
+        return search(self._db, match, folders, limit, file=file, fits=fits)
 
     def lost(self, folders: Sequence[int], file: str | None, limit: int | None) -> list[Lost]:
         """Blocks that left, the newest first."""
@@ -266,36 +359,5 @@ class Blocks:
         ]
 
     def verify(self) -> list[str]:
-        """Where counters, blocks and ledger disagree, a sentence each."""
-        return [sentence for sql in _CHECKS for (sentence,) in self._db.rows(sql)]
-
-    def _index(self) -> None:
-        """Bring the index of words up to the last row of the ledger."""
-        db = self._db
-        with db.transaction():
-            (upto,), (last,) = db.rows("SELECT seq FROM block_text_state") + db.rows(
-                "SELECT coalesce(max(seq), 0) FROM ledger"
-            )
-            if upto == last:
-                return
-            db.run("DELETE FROM block_text WHERE rowid IN (SELECT rowid FROM block_text EXCEPT SELECT id FROM block)")
-            db.run(
-                "INSERT INTO block_text (rowid, text) SELECT b.id, l.text FROM block AS b "
-                "JOIN ledger AS l ON l.seq = b.id WHERE b.id > ?",
-                (upto,),
-            )
-            db.run("UPDATE block_text_state SET seq = ?", (last,))
-
-
-_CHECKS = (
-    "SELECT 'folder ' || slate || '/' || name || ': its counters say ' || total || ' tokens in ' || blocks || "
-    "' blocks, its blocks ' || size || ' in ' || many FROM (SELECT f.*, "
-    "(SELECT coalesce(sum(tokens), 0) FROM block WHERE folder = f.n) AS size, "
-    "(SELECT count(*) FROM block WHERE folder = f.n) AS many FROM folder AS f) WHERE total <> size OR blocks <> many",
-    "SELECT 'block ' || b.id || ' has no row with its text in the ledger' FROM block AS b LEFT JOIN ledger AS l "
-    "ON l.seq = b.id AND l.kind = 'write' AND l.file = b.file WHERE l.text IS NULL",
-    "SELECT 'the ledger says that block ' || l.seq || ' was written; it is neither there nor said to have left once' "
-    "FROM ledger AS l LEFT JOIN block AS b ON b.file = l.file AND b.pos = coalesce(l.block, l.seq) AND b.id = l.seq "
-    "LEFT JOIN (SELECT block, count(*) AS times FROM ledger WHERE kind IN ('evict', 'replace') GROUP BY block) AS e "
-    "ON e.block = l.seq WHERE l.kind = 'write' AND (b.id IS NOT NULL) + coalesce(e.times, 0) <> 1",
-)
+        """Where counters, blocks, ledger and the index of words disagree, a sentence each."""
+        return verify(self._db)

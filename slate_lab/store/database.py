@@ -14,9 +14,10 @@ import os
 import sqlite3
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Literal
 
 from slate_lab.errors import StoreError
@@ -43,12 +44,44 @@ _TROUBLE: tuple[tuple[str, str, str], ...] = (
 _REFUSED = (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeError)
 
 
+_forks = 0
+"""How many forks lie between the first process and this one."""
+
+
+def _forked() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):  # where there is no fork there is nothing to count
+    os.register_at_fork(after_in_child=_forked)
+
+
+class _Transaction:
+    """One `with`: begun when it is entered, committed or undone when it is left."""
+
+    __slots__ = ("_database", "_depth", "_reads")
+
+    def __init__(self, database: Database, reads: bool) -> None:
+        self._database, self._reads = database, reads
+
+    def __enter__(self) -> None:
+        self._depth = self._database._begin(self._reads)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._database._end(self._depth, ok=kind is None)
+
+
 class Database:
     """One connection behind one re-entrant lock; every statement may come from any thread.
 
     Attributes:
         path: the file, or `":memory:"`.
         journal: `wal`, `delete` (rollback journal) or `memory`.
+        begun, undone: how many transactions this object began, and how often something in one was undone; for those
+            who remember what they read inside a transaction.
 
     Args:
         durability: see the module.
@@ -67,10 +100,12 @@ class Database:
         look: str | None = None,
     ) -> None:
         self.path = path if path == MEMORY else Path(path)
+        self._name = os.fspath(self.path)
         self._closed = False
-        self._pid = os.getpid()
+        self._forks = _forks
         self._lock = threading.RLock()
         self._depth = 0
+        self.begun = self.undone = 0
         self._vfs, self._busy_s, self._look = vfs, busy_s, look
         self._kept: object = None
         self._reader: sqlite3.Connection | None = None
@@ -93,6 +128,11 @@ class Database:
         """Whether it only reads."""
         return self._look is not None
 
+    @property
+    def within(self) -> bool:
+        """Whether a transaction is under way; meaningful to the thread that holds it."""
+        return self._depth > 0
+
     def keep(self, thing: object) -> None:
         """Hold `thing` as long as this database: the folder of a private copy."""
         self._kept = thing
@@ -111,6 +151,15 @@ class Database:
                 self._check_there()
             return self._execute(sql, params).lastrowid or 0
 
+    def run_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Execute one statement for every row, inside a transaction."""
+        with self._lock:
+            self._check_fork()
+            try:
+                self._conn.executemany(sql, rows)
+            except _REFUSED as error:
+                raise self._explain(error) from error
+
     def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of one statement."""
         with self._lock:
@@ -121,26 +170,45 @@ class Database:
         found = self.rows(sql, params)
         return found[0] if found else None
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self, *, reads: bool = False) -> AbstractContextManager[None]:
         """Everything inside is one commit, or nothing of it; other threads and processes wait.
 
+        With `reads`, everything read inside is of one moment, and other processes do not wait.
         Nested, it is a savepoint: what an inner one did is undone when it raises, and the outer one decides the rest.
         The lock is held by the calling thread until the end, so a coroutine must not await inside.
         """
-        with self._lock:
+        return _Transaction(self, reads)
+
+    def _begin(self, reads: bool) -> int:
+        """Take the lock and open a transaction, or a savepoint in one; returns how deep it lies."""
+        self._lock.acquire()
+        try:
             depth = self._depth
-            opened = f"SAVEPOINT s{depth}" if depth else "BEGIN" if self.looking else "BEGIN IMMEDIATE"
+            opened = f"SAVEPOINT s{depth}" if depth else "BEGIN" if self.looking or reads else "BEGIN IMMEDIATE"
             self.run(opened)
             self._depth = depth + 1
+            if not depth:
+                self.begun += 1
+        except BaseException:
+            self._lock.release()
+            raise
+        return depth
+
+    def _end(self, depth: int, *, ok: bool) -> None:
+        """Commit, or undo where that fails or is not wanted; and let the lock go."""
+        try:
             try:
-                yield
-                self.run(f"RELEASE s{depth}" if depth else "COMMIT")
+                if ok:
+                    self.run(f"RELEASE s{depth}" if depth else "COMMIT")
             except BaseException:
-                self._undo(depth)
+                ok = False
                 raise
             finally:
-                self._depth = depth
+                if not ok:
+                    self._undo(depth)
+        finally:
+            self._depth = depth
+            self._lock.release()
 
     def query(self, sql: str, params: Sequence[Any] = ()) -> tuple[list[str], list[tuple[Any, ...]]]:
         """The column names and rows of a statement that only reads.
@@ -191,12 +259,15 @@ class Database:
         with self._lock:
             self._conn.close()
 
-    def _execute(self, sql: str, params: Sequence[Any]) -> sqlite3.Cursor:
-        if os.getpid() != self._pid:
+    def _check_fork(self) -> None:
+        if self._forks != _forks:
             raise StoreError(
                 f"the store {self.path} was opened before this process was forked: open the lab again in this process",
                 code="forked",
             )
+
+    def _execute(self, sql: str, params: Sequence[Any]) -> sqlite3.Cursor:
+        self._check_fork()
         try:
             return self._conn.execute(sql, params)
         except _REFUSED as error:
@@ -264,7 +335,7 @@ class Database:
         if self.path == MEMORY:
             return None
         try:
-            found = os.stat(self.path)
+            found = os.stat(self._name)
         except OSError:
             return None
         return found.st_dev, found.st_ino
@@ -290,6 +361,7 @@ class Database:
         return str(row[0]) if row else ""
 
     def _undo(self, depth: int) -> None:
+        self.undone += 1
         if not self._conn.in_transaction:  # a full disk has rolled it back already
             return
         if depth:

@@ -14,9 +14,11 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from slate_lab import tokens
 from slate_lab.records import Action, Episode, Fact, Message, ToolSpec
+from slate_lab.slates import Reading
 from slate_lab.weave.cite import CITED, cite
 from slate_lab.weave.recall import MEMORY, fenced
 from slate_lab.weave.render import grown_fence, render_for_model, sanitize_line
@@ -42,11 +44,13 @@ class Brief(Struct, frozen=True, kw_only=True):
         messages: system and user message.
         parts: `{"source", "tokens", "exact"}` in the order of the prompt; tools' schemas come last.
         dropped: context ids left out to make it fit (only when asked to fit).
+        read: per target of a slate, the ids of the blocks that it holds.
     """
 
     messages: tuple[Message, ...]
     parts: tuple[dict[str, Any], ...]
     dropped: tuple[str, ...] = ()
+    read: tuple[tuple[int, ...], ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -72,7 +76,7 @@ def build(
     room: int | None,
     nonce: Callable[[str], str],
     cited: Sequence[tuple[str, Sequence[Fact]]] = (),
-    memory: Sequence[tuple[str, str]] = (),
+    memory: Sequence[tuple[str, Reading]] = (),
     reviews: Sequence[tuple[str, str]] = (),
 ) -> Brief:
     """The brief of `action`.
@@ -94,7 +98,7 @@ def build(
     kept = list(episodes)
     dropped: list[str] = []
     blocks = [(id, cite(id, facts, room=room, nonce=nonce(f"facts of {id}"))) for id, facts in cited]
-    held = [(target, fenced(target, text, nonce(f"slate {target}"))) for target, text in memory]
+    held = [(target, fenced(target, found.text, nonce(f"slate {target}"))) for target, found in memory]
     while True:
         brief = _assemble(
             action,
@@ -108,7 +112,7 @@ def build(
             reviews=reviews,
         )
         if room is None or brief.tokens <= room:
-            return brief
+            return replace(brief, read=tuple(found.blocks for _, found in memory)) if memory else brief
         if not (action.fit and kept):
             raise BriefTooLarge(brief, room)
         dropped.append(kept.pop(0).id)

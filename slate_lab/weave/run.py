@@ -32,6 +32,7 @@ from slate_lab.weave.job import Job
 from slate_lab.weave.meter import Meter
 from slate_lab.weave.outcome import Settlement, plan_settlement, plan_unstored
 from slate_lab.weave.purse import Purse
+from slate_lab.weave.recall import touch
 from slate_lab.weave.recover import Ways, compressors, remember
 from slate_lab.weave.stuck import Circles
 from slate_lab.weave.toolbox import Toolbox
@@ -174,9 +175,7 @@ class Runner:
                 nonce=self._nonce,
             )
             self._store.threads.brief(job.id, brief.parts)
-        if self._slates:
-            for target in admitted.action.slates:
-                self._slates.read(target, fallback="", cause=job.id)  # its blocks are in use now
+        touch(admitted.action.slates, brief.read, self._slates, cause=job.id)
         window = admitted.grant.capabilities.window
         job.kit = Kit(
             self._workspace,

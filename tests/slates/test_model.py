@@ -1,4 +1,6 @@
-"""Slates against a naive model, whatever is done in whatever order, also across a reopen."""
+"""Slates against a naive model, whatever is done in whatever order: by two connections, with batches that fail midway,
+and across a reopen.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -117,8 +120,40 @@ class SlatesMachine(RuleBasedStateMachine):
         """The store with what is declared now."""
         files = [{"name": "i.json", "init": "[]"}]
         declared = specs(f={"tokenLimit": self.model.limit, "evictionPolicy": self.model.policy, "files": files})
-        self.store = Store.open(Path(self.folder.name) / "slate.db")
-        self.slates: Slates = open_slates(self.store, declared)
+        path = Path(self.folder.name) / "slate.db"
+        self.stores = [Store.open(path), Store.open(path)]
+        self.both: list[Slates] = [open_slates(store, declared) for store in self.stores]
+        self.use(0)
+
+    def use(self, n: int) -> None:
+        """Go on by one of two connections."""
+        self.store, self.slates = self.stores[n], self.both[n]
+
+    @rule(n=st.integers(0, 1))
+    def other_connection(self, n: int) -> None:
+        """What one connection did, the other must notice."""
+        self.use(n)
+
+    @rule(file=FILES, sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3), whole=st.booleans())
+    def undone(self, file: str, sizes: list[int], whole: bool) -> None:
+        """A batch that fails midway, or a part of one, leaves everything as it was, and nothing of it is remembered."""
+        before = self.state()
+
+        def fail() -> None:
+            with self.store.batch():
+                for size in sizes:
+                    self.slates.write(f"M/f/{file}", sized("undone", size))
+                    self.slates.write("M/f/new.md", sized("undone", size), mode="replace")
+                    self.slates.read("M/f")
+                raise RuntimeError("midway")
+
+        if whole:
+            with pytest.raises(RuntimeError):
+                fail()
+        else:
+            with self.store.batch(), pytest.raises(RuntimeError):
+                fail()
+        assert self.state() == before
 
     def told(self, code: str, **options: Any) -> None:
         """Write, and compare what is said with what the model says."""
@@ -179,7 +214,7 @@ class SlatesMachine(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         """What is stored is all there is."""
-        self.store.close()
+        self.close()
         self.open()
 
     @rule(limit=st.integers(2, 24))
@@ -206,14 +241,20 @@ class SlatesMachine(RuleBasedStateMachine):
         assert sorted(gone) == sorted(model.out)
         assert sorted([*gone, *(block["text"] for block in model.live)]) == sorted(model.ever)
         assert self.store.blocks.verify() == []
+        assert self.slates.rows()[0].blocks == len(model.live)
 
     def teardown(self) -> None:
         """Close what was opened."""
         if hasattr(self, "store"):
-            self.store.close()
+            self.close()
             self.folder.cleanup()
 
+    def close(self) -> None:
+        """Close both connections."""
+        for store in self.stores:
+            store.close()
 
-SlatesMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+
+SlatesMachine.TestCase.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
 TestSlatesAgainstTheModel = SlatesMachine.TestCase
 TestSlatesAgainstTheModel.__doc__ = "After every operation the slate is what the model says it is."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,27 @@ def test_a_brief_touches_what_it_carried_once_it_starts(open_lab: Open) -> None:
     lab.thread("look", slates=("Project Memory/facts",))
     _, rows = lab.store.query("SELECT kind, cause, text FROM ledger_rows WHERE kind = 'read'")
     assert rows == [("read", "t1", "1")]
+
+
+def test_a_brief_touches_exactly_the_blocks_it_holds(open_lab: Open) -> None:
+    """What is written while a thread waits for its turn is not in its brief, so it is not read by it either."""
+    go = threading.Event()
+
+    def answer(request: Any) -> str:
+        go.wait(10)
+        return "noted"
+
+    lab = open_lab(sl.ScriptedModel(answer), slates=SLATES, compressor={"mode": "fixed"}, maxConcurrent=1)
+    first = lab.dispatch("wait", type="query")
+    second = lab.dispatch("look", type="query", slates=("Project Memory/facts",))
+    lab.write("Project Memory/facts/core.md", "Written in between.")
+    go.set()
+    first.result()
+    second.result()
+    _, rows = lab.store.query("SELECT cause, text FROM ledger_rows WHERE kind = 'read'")
+    assert rows == [(second.id, "1")]
+    lab.write("Project Memory/facts/core.md", "x " * 45)
+    assert "09:20" in lab.peek("Project Memory/facts")  # it was in use after the other was written
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,43 @@ def test_reads_choose_by_order_size_and_tag() -> None:
             slates.read("M/f/a", order="random")  # type: ignore[arg-type]
 
 
+def test_a_folder_is_filtered_by_the_types_of_each_file() -> None:
+    """Where a file declares a tag with another type, its blocks are compared as that type."""
+    tags, own = [{"name": "n", "type": "string"}], [{"name": "n", "type": "number"}, {"name": "own", "type": "boolean"}]
+    store, slates = opened(f={"tokenLimit": 20, "metatags": tags, "files": [{"name": "x", "metatags": own}]})
+    with store:
+        slates.write("M/f/a", "text", tags={"n": "1"}, gated=True)
+        slates.write("M/f/x", "number", tags={"n": 1}, gated=True)
+        slates.write("M/f/x", "mine", tags={"n": 2, "own": True}, gated=True)
+        assert slates.read("M/f", where={"n": 1}).text == "## x\nnumber"
+        assert slates.read("M/f", where={"n": "one"}).text == ""
+        assert slates.read("M/f", where={"own": True}).text == "## x\nmine"
+        assert [hit.file for hit in slates.search("number", slate="M", folder="f", where={"n": 1})] == ["x"]
+        assert slates.search("text", slate="M", folder="f", where={"n": 1}) == []
+        for where, code in (({"n": True}, "bad_tag"), ({"m": 1}, "unknown_tag"), ({"own": 1}, "bad_tag")):
+            with pytest.raises(SlateError) as caught:
+                slates.read("M/f", where=where)
+            assert caught.value.code == code
+
+
+def test_a_read_of_a_huge_file_reads_what_it_returns() -> None:
+    """Of 3,000 blocks a read of three takes a page from either end, and still says how many it left out."""
+    store, slates = opened(f={"tokenLimit": 10_000, "metatags": [{"name": "odd", "type": "boolean"}]})
+    with store:
+        with store.batch():
+            for n in range(3000):
+                slates.write("M/f/a", f"b{n} x", tags={"odd": n % 2 == 1})
+        seen: list[str] = []
+        store._db._conn.set_trace_callback(seen.append)
+        newest = slates.read("M/f/a", max_tokens=6, order="newest", where={"odd": True})
+        store._db._conn.set_trace_callback(None)
+        assert (newest.text, newest.omitted) == ("b2999 x\nb2997 x\nb2995 x", 1497)
+        assert sum("l.text" in sql for sql in seen) == 1
+        oldest = slates.read("M/f", max_tokens=4)
+        assert (oldest.text, oldest.omitted) == ("## a\nb0 x\nb1 x", 2998)
+        assert len(slates.read("M/f/a").blocks) == 3000
+
+
 def test_a_read_touches_exactly_what_it_returned() -> None:
     """Of three blocks only the returned one is saved; a miss and a failed read touch nothing and leave no row."""
     store, slates = opened(f={"tokenLimit": 6, "evictionPolicy": "LRU"})
@@ -255,10 +292,12 @@ def test_counters_that_were_changed_by_hand_are_found() -> None:
     store, slates = opened(f={"tokenLimit": 9})
     with store:
         slates.write("M/f/a", "one two")
-        store.blocks.settle(1, 7, 1)
-        assert store.verify() == ["folder M/f: its counters say 7 tokens in 1 blocks, its blocks 2 in 1"]
-        store.blocks.settle(1, 0, 0)
-        store.blocks.drop(1, 1)
+        store._db.run("UPDATE folder SET total = 7")
+        said = store.verify()
+        assert "folder M/f: its counters say 7 tokens in 1 blocks, its blocks 2 in 1" in said
+        assert "folder M/f: the ledger leaves 2 tokens in it, its counters say 7" in said
+        store._db.run("UPDATE folder SET total = 0, blocks = 0")
+        store._db.run("DELETE FROM block")
         assert "block 1 was written; it is neither there nor said to have left" in store.verify()[0]
 
 

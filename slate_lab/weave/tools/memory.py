@@ -85,14 +85,12 @@ def slate_tools(slates: Slates, grants: Grants) -> dict[str, Tool]:
             text: words; wor* is the beginning of a word
             limit: at most so many blocks
         """
-        hits = []
+        hits, most = [], max(1, min(limit, 100))
         with _Told():
-            for grant in grants[kit.kind][0]:
-                live = set(slates.peek(grant, fallback="").blocks)
-                found = slates.search(text, slate=grant.slate, folder=grant.folder, limit=max(1, min(limit, 100)))
-                hits += [hit for hit in found if hit.block in live]
+            for to in grants[kit.kind][0]:
+                hits += slates.search(text, slate=to.slate, folder=to.folder, file=to.file, where=to.where, limit=most)
         seen = {hit.block: hit for hit in hits}
-        lines = [f"[{hit.target} #{hit.block}] {hit.snippet}" for hit in list(seen.values())[:limit]]
+        lines = [f"[{hit.target} #{hit.block}] {hit.snippet}" for hit in list(seen.values())[:most]]
         return kit.result(lines or ["(nothing found)"])
 
     made: tuple[Callable[..., str], ...] = (slate_read, slate_search, slate_write)
