@@ -20,6 +20,7 @@ from typing import Any
 
 from slate_lab.config.hashed import Hashed, digest
 from slate_lab.config.json_text import read_json
+from slate_lab.config.narrow import narrowing
 from slate_lab.config.nodes import Plain
 from slate_lab.config.starter import starter_files
 from slate_lab.config.trusted import Ledger
@@ -159,10 +160,10 @@ class Trust:
         return raw
 
     def keep(self, file: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The keys of the project's configuration file that count, as they were read just now."""
+        """What of the project's configuration file counts, as it was read just now; bounds of workers always do."""
         if self.vouched:
             return dict(values)
-        return {k: v for k, v in values.items() if k in OPEN_KEYS or self._keeps(file, k, v)}
+        return narrowing(values) | {k: v for k, v in values.items() if k in OPEN_KEYS or self._keeps(file, k, v)}
 
     def _keeps(self, file: Path, key: str, value: Any) -> bool:
         return self.trusted and self.entries.get(_key_name(file, key)) == _fingerprint(value)

@@ -76,7 +76,8 @@ class Rooms:
             *self.slates.notes,
             *(self.cassette.warnings if self.cassette else ()),
         )
-        workspace = Workspace.of_project(root, config.workspace)
+        kept = None if str(store.path) == ":memory:" else Path(store.path)
+        workspace = Workspace.of_project(root, config.workspace, store=kept)
         base = {**BUILT_IN, **command_tools(config.tools, root), **facts_tools(store.facts)}
         base.update(memory_tools(self.slates, config))
         functions = config.tools.functions

@@ -80,6 +80,33 @@ def test_home_settings_apply_and_win_in_an_untrusted_project(foreign: Path, home
     assert [f.parent.name for f in loaded.files] == ["home", "foreign"]
 
 
+def test_a_change_does_not_rid_a_project_of_its_own_bounds(foreign: Path, home: Path) -> None:
+    """Approvals, a demanded sandbox and shorter lists of tools count while the rest is held back; no right does."""
+    (foreign / "slate.yaml").write_text("""\
+tools: {approve: [bash], sandbox: require, readable: [/etc], functions: ["a:b"]}
+threadTypes:
+  general: {tools: [read, bash, search], approve: [read], charter: Say yes.}
+  researcher: {tools: [read, bash]}
+  query: {tools: [bash], limits: {turns: 2}}
+  own: {tools: [bash]}
+""")
+    Trust.of(foreign, home).record()
+    (foreign / "units" / "more.py").write_text("x = 2\n")
+    trust = Trust.of(foreign, home)
+    assert not trust.trusted
+    config = load_config(foreign, home=home, trust=trust).config
+    assert config == LabConfig.model_validate(
+        {
+            "tools": {"approve": ["bash"], "sandbox": "require"},
+            "threadTypes": {
+                "general": {"tools": ["read", "bash"], "approve": ["read"]},
+                "researcher": {"tools": ["read"]},
+                "query": {"limits": {"turns": 2}},
+            },
+        }
+    )
+
+
 def test_trusting_lets_it_count(foreign: Path, home: Path) -> None:
     """After `record` everything counts, and files are given out exactly as they were trusted."""
     trust = Trust.of(foreign, home).record()

@@ -9,9 +9,10 @@ from decimal import Decimal
 import pytest
 
 import slate_lab as sl
-from slate_lab.errors import DispatchError, LabError
+from slate_lab.errors import ConfigError, DispatchError, LabError
 from slate_lab.records import Reply, ToolCall
 from slate_lab.weave.handle import MAX_STEER
+from slate_lab.weave.tools.sandbox import find_sandbox
 from slate_lab.weave.worker import MOST_CALLS
 
 
@@ -61,3 +62,24 @@ def test_a_steering_message_is_bounded(open_lab):
         lab.steer(handle.id, "x" * (MAX_STEER + 1))
     go.set()
     assert handle.result(10).status == "ok"
+
+
+def test_a_store_in_the_workspace_is_out_of_reach_of_workers(project):
+    """Beside the notes it is neither listed, read nor written, by no tool; in a folder of it a store is refused."""
+    damage = "echo x > lab.db; echo x > lab.db-wal; rm -f lab.db; cat lab.db"
+    calls = [
+        {"tool": "read", "args": {"path": "lab.db"}},
+        {"tool": "write", "args": {"path": "LAB.DB-wal", "text": "x"}},
+        {"tool": "bash", "args": {"command": damage if find_sandbox("auto").bwrap else "true"}},
+        "done",
+    ]
+    where = project / "lab.db"
+    with sl.Lab.open(project, store=where, models=sl.ScriptedModel(calls), env={}) as lab:
+        facts = lab.thread("x").facts
+        assert "is the lab's own store" in facts[0].text
+        assert "is the lab's own store" in facts[1].text
+        assert "SQLite" not in facts[2].text
+    with sl.Lab.open(project, store=where, models=sl.ScriptedModel([]), env={}) as lab:
+        assert [thread.state for thread in lab.threads()] == ["successful"]
+    with pytest.raises(ConfigError, match=r"put it in \.slate or out of the workspace"):
+        sl.Lab.open(project, store=project / "notes" / "lab.db", env={})

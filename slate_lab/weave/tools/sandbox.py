@@ -120,8 +120,11 @@ def plan_room(bwrap: str, room: Room) -> list[str]:
     for path in inside:
         words += ["--ro-bind-try", path, path]
     for name in room.hidden:
-        if (room.workspace / name).is_dir():
-            words += ["--tmpfs", str(room.workspace / name), "--remount-ro", str(room.workspace / name)]
+        place = room.workspace / name
+        if place.is_dir():
+            words += ["--tmpfs", str(place), "--remount-ro", str(place)]
+        else:
+            words += ["--ro-bind", os.devnull, str(place)]
     if room.private is not None:
         words += ["--bind", str(room.private), str(room.private)]
     return [*words, "--remount-ro", "/", "--chdir", str(room.workspace), "--"]

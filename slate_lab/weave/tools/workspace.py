@@ -55,17 +55,26 @@ class Workspace:
         self._held: dict[str, tuple[threading.Lock, int]] = {}
 
     @classmethod
-    def of_project(cls, root: Path, folder: str) -> Workspace:
-        """The workspace that a project names in its configuration.
+    def of_project(cls, root: Path, folder: str, *, store: Path | None = None) -> Workspace:
+        """The workspace that a project names in its configuration; a `store` that stands in it is hidden.
 
         Raises:
-            ConfigError: it is no folder, or it is the lab's own.
+            ConfigError: it is no folder, or it is the lab's own, or the store stands in one of its folders.
         """
         path = Path(os.path.realpath(root / folder))
         if not path.is_dir() or ".slate" in path.parts:
             message = f"{folder!r} is no folder that workers may use: name one that exists, outside .slate"
             raise ConfigError([Problem("bad_workspace", message, Place(path="workspace"))])
-        return cls(path)
+        place = None if store is None else Path(os.path.realpath(store))
+        if place is None or not place.is_relative_to(path):
+            return cls(path)
+        inner = place.relative_to(path)
+        if inner.parts[0] == ".slate":
+            return cls(path)
+        if len(inner.parts) > 1:
+            message = f"the store {inner} stands where workers read and write: put it in .slate or out of the workspace"
+            raise ConfigError([Problem("store_in_workspace", message, Place(path="workspace"))])
+        return cls(path, hidden=(".slate", *(f"{inner}{end}" for end in ("", "-wal", "-shm", "-journal"))))
 
     def inside(self, path: str) -> PurePosixPath:
         """`path` as a clean path relative to the root, links resolved.

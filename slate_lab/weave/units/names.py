@@ -14,7 +14,10 @@ __all__ = ["DENIED", "RESERVED", "bad_names", "collisions", "guarded", "same_nam
 
 DENIED = frozenset({"thread", "threads", "episode", "slate_change"})
 """The lab's own tools, which no worker ever receives."""
-RESERVED = frozenset({"read", "bash", "edit", "write", "grep", "find", "ls", "python"})
+RESERVED = frozenset(
+    {"read", "bash", "edit", "write", "grep", "find", "ls", "python"}
+    | {"episode_facts", "slate_read", "slate_search", "slate_write"}
+)
 """Built-in worker tools, whether this version has them or not."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)

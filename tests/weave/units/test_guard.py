@@ -17,7 +17,19 @@ from slate_lab.weave.units.names import DENIED, guarded
 from tests.weave.units.making import SEARCH, call, offered, refusals, selected
 
 LAB_TOOLS = ("thread", "threads", "episode", "slate_change")
-BUILT_IN = ("read", "bash", "edit", "write", "grep", "find", "ls", "python")
+BUILT_IN = (
+    "read",
+    "bash",
+    "edit",
+    "write",
+    "grep",
+    "find",
+    "ls",
+    "python",
+    "slate_read",
+    "slate_write",
+    "slate_search",
+)
 
 
 def tool(name: str) -> str:
