@@ -221,3 +221,23 @@ def test_a_room_is_planned_as_words(tmp_path):
     assert text.endswith(f"--remount-ro / --chdir {tmp_path} --")
     assert "--ro-bind / /" not in text
     assert Sandbox(why="x").status == "none: x"
+
+
+@pytest.mark.skipif(not (FOUND.bwrap and FOUND.sized), reason="this bwrap cannot bound a folder in memory")
+async def test_files_in_memory_are_bounded(kit):
+    """`/tmp` and `/dev/shm` take a gigabyte each, other places of `/dev` nothing: no command fills the memory so."""
+    words = "df --output=size -k /tmp /dev/shm | tail -2; echo x > /dev/own; echo x > /dev/null && echo fine"
+    found = await bash_tool(QUICK, FOUND).call(kit, {"command": words})
+    assert found.split()[:2] == ["1048576", "1048576"]
+    assert "Read-only file system" in found
+    assert found.rstrip().endswith("fine")
+
+
+@pytest.mark.drill  # thousands of processes
+async def test_too_many_processes_are_ended_and_told(kit, sandbox):
+    """Long before the system has none left; the tool answers in words, and a bomb is no worse."""
+    many = "for i in $(seq 4000); do sleep 61.7 & done; wait"
+    assert "started too many processes" in await bash_tool(QUICK, sandbox).call(kit, {"command": many})
+    assert marked("61.7") == []
+    bomb = "b() { b | b & }; b; sleep 5"
+    assert "(" in await bash_tool(QUICK, sandbox).call(kit, {"command": bomb})

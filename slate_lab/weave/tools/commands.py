@@ -50,6 +50,8 @@ def end_words(ended: Ended, spec: CommandSpec) -> str:
     why = {
         "seconds": f"(stopped after {spec.seconds:g} s: do less at once{left})",
         "cpu": f"(stopped: it used more than {spec.cpu_s:g} s of processor time{left})",
+        "memory": f"(stopped: the memory of this machine was nearly used up, much of it here{left})",
+        "processes": f"(stopped: it started too many processes{left})",
         "stopped": f"(stopped{left})",
         "lost": "(it ended in a way that was not seen)",
     }.get(ended.why, "")

@@ -5,7 +5,8 @@ library. In: the command; its own standard input, whose end means stop. Out: wha
 output, and one line of JSON on standard error once nothing of it is left: `{"code", "why", "left"}`.
 
 On Linux it adopts orphans (a child subreaper), so that a process that forks twice and leaves its session is still
-found and killed. Elsewhere only the command's own process group is.
+found and killed. Elsewhere only the command's own process group is. On Linux it also ends a command that starts
+too many processes, or that takes much of a memory that is nearly used up; the system, too, takes it first.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ TICK_S = 0.5
 """How often the processor time of all its processes is added up."""
 KILL_S = 5.0
 """How long it goes on killing before it says that something is left."""
+PROCESSES = 2_000
+"""The most processes of one command."""
+MUCH, LOW = 0.25, 0.1
+"""A command that holds more than this share of the memory is ended when less than that share is left."""
 _PDEATHSIG, _SUBREAPER = 1, 36
-_HERTZ = os.sysconf("SC_CLK_TCK")
+_HERTZ, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 
 def main(argv: list[str]) -> int:
@@ -58,6 +63,7 @@ def _become(command: list[str], cpu_s: float, file_bytes: int) -> None:
         os.dup2(nothing, 0)
         os.dup2(1, 2)
         os.closerange(3, 256)
+        _first_to_go()
         seconds = max(1, int(cpu_s) + 1)
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
@@ -70,7 +76,7 @@ def _become(command: list[str], cpu_s: float, file_bytes: int) -> None:
 
 
 def _watch(child: int, wake: int, cpu_s: float) -> tuple[int | None, str]:
-    """The exit code of the command, or why it must end: `stopped` or `cpu`."""
+    """The exit code of the command, or why it must end: `stopped`, `cpu`, `processes`, `memory`."""
     while True:
         ready, _, _ = select.select([0, wake], [], [], TICK_S)
         if wake in ready:
@@ -80,8 +86,8 @@ def _watch(child: int, wake: int, cpu_s: float) -> tuple[int | None, str]:
             return code, ""
         if 0 in ready and not os.read(0, 512):
             return None, "stopped"
-        if _cpu_s() > cpu_s:
-            return None, "cpu"
+        if over := _over(cpu_s):
+            return None, over
 
 
 def _reap(child: int) -> int | None:
@@ -129,8 +135,8 @@ def _children() -> bool:
     return True
 
 
-def _stats() -> dict[int, tuple[int, float]]:
-    """Every process the system shows: its parent, and the processor time of itself and of its buried children."""
+def _stats() -> dict[int, tuple[int, float, int]]:
+    """Every process: its parent, the processor time of itself and of its buried children, the memory it holds."""
     found = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():
@@ -139,24 +145,48 @@ def _stats() -> dict[int, tuple[int, float]]:
                     fields = file.read().rpartition(b")")[2].split()
             except OSError:
                 continue  # it has ended
-            found[int(name)] = (int(fields[1]), sum(map(int, fields[11:15])) / _HERTZ)
+            found[int(name)] = (int(fields[1]), sum(map(int, fields[11:15])) / _HERTZ, int(fields[21]) * _PAGE)
     return found
 
 
-def _below(stats: dict[int, tuple[int, float]] | None = None) -> list[int]:
+def _below(stats: dict[int, tuple[int, float, int]] | None = None) -> list[int]:
     """All living descendants, the nearest first."""
     stats = _stats() if stats is None else stats
     found, level = [], {os.getpid()}
     while level:
-        level = {pid for pid, (parent, _) in stats.items() if parent in level}
+        level = {pid for pid, (parent, _, _) in stats.items() if parent in level}
         found += sorted(level)
     return found
 
 
-def _cpu_s() -> float:
-    """Processor time of all descendants, the ended ones included."""
+def _over(cpu_s: float) -> str:
+    """What all descendants together use too much of, for processor time the ended ones included; "" if nothing."""
     stats, ended = _stats(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return ended.ru_utime + ended.ru_stime + sum(stats[pid][1] for pid in _below(stats))
+    below = _below(stats)
+    if ended.ru_utime + ended.ru_stime + sum(stats[pid][1] for pid in below) > cpu_s:
+        return "cpu"
+    if len(below) > PROCESSES:
+        return "processes"
+    return "memory" if _is_scarce(sum(stats[pid][2] for pid in below)) else ""
+
+
+def _is_scarce(held: int) -> bool:
+    """Whether memory is nearly used up, and a command that holds so many bytes is much of the reason."""
+    try:
+        with open("/proc/meminfo") as file:
+            found = {line.split(":")[0]: int(line.split()[1]) * 1_024 for line in file}
+        return held > MUCH * found["MemTotal"] and found["MemAvailable"] < LOW * found["MemTotal"]
+    except (OSError, KeyError):
+        return False
+
+
+def _first_to_go() -> None:
+    """Where memory runs out, the system ends the command and not the program of the person."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:
+        return  # another system
 
 
 def _prctl(option: int, value: int) -> bool:

@@ -35,7 +35,8 @@ class Ended(Struct, frozen=True):
 
     Attributes:
         code: its exit code, negative for a signal, None if it is not known.
-        why: "" if it ended itself; `seconds`, `cpu` or `stopped` if it was made to; `lost` if its guard died first.
+        why: "" if it ended itself; `seconds`, `cpu`, `memory`, `processes` or `stopped` if it was made to; `lost` if
+            its guard died first.
         left: processes that could not be killed.
     """
 
@@ -55,7 +56,7 @@ class Process:
     @classmethod
     async def start(cls, command: list[str], room: Room, *, sandbox: Sandbox, cpu_s: float, chars: int) -> Process:
         """Start `command` in `room`, in the sandbox if there is one."""
-        words = [*plan_room(sandbox.bwrap, room), *command] if sandbox.bwrap else command
+        words = [*plan_room(sandbox.bwrap, room, sized=sandbox.sized), *command] if sandbox.bwrap else command
         tmp = "/tmp" if sandbox.bwrap else str(room.private or "/tmp")  # noqa: S108  the sandbox has its own
         home = "/tmp/home" if sandbox.bwrap else tmp  # noqa: S108
         guard = await asyncio.create_subprocess_exec(
@@ -91,7 +92,7 @@ class Process:
         except asyncio.CancelledError:
             await self.stop()
             raise
-        return self._over.result()
+        return self._over.result() if self._over.done() else Ended(None, self._why, left=1)
 
     async def stop(self, why: str = "stopped") -> None:
         """End it with everything it started; returns when it is gone."""

@@ -34,11 +34,16 @@ KEPT = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "VIRTUAL_ENV", "
 """What is kept of the environment; every other variable may be a key."""
 
 
+MEMORY_FILES = 1 << 30
+"""Bytes of files in each folder that a command has in memory: `/tmp` and `/dev/shm`."""
+
+
 class Sandbox(Struct, frozen=True):
-    """What this machine offers: the path of `bwrap`, or why there is none."""
+    """What this machine offers: the path of `bwrap`, or why there is none; `sized` where it can bound its memory."""
 
     bwrap: str = ""
     why: str = ""
+    sized: bool = True
 
     @property
     def status(self) -> str:
@@ -88,7 +93,12 @@ def find_sandbox(mode: str) -> Sandbox:
     path = shutil.which("bwrap")
     if path is None:
         return Sandbox(why="bwrap is not installed")
-    room = plan_room(path, Room(workspace=Path("/usr"), writable=False))
+    tried = _try(path, sized=True)
+    return tried if tried.bwrap else _try(path, sized=False)  # before 0.7 it cannot bound a folder in memory
+
+
+def _try(path: str, *, sized: bool) -> Sandbox:
+    room = plan_room(path, Room(workspace=Path("/usr"), writable=False), sized=sized)
     try:
         tried = subprocess.run(  # noqa: S603  bwrap itself, with arguments of ours
             [*room, "true"], capture_output=True, timeout=10, check=False, stdin=subprocess.DEVNULL
@@ -98,11 +108,12 @@ def find_sandbox(mode: str) -> Sandbox:
     if tried.returncode:
         said = tried.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no reason given"]
         return Sandbox(why=f"bwrap is not allowed here: {said[0][:200]}")
-    return Sandbox(bwrap=path)
+    return Sandbox(bwrap=path, sized=sized)
 
 
-def plan_room(bwrap: str, room: Room) -> list[str]:
-    """The words before a command that run it in `room`."""
+def plan_room(bwrap: str, room: Room, *, sized: bool = True) -> list[str]:
+    """The words before a command that run it in `room`; `sized` bounds what it may keep in memory as files."""
+    size = ["--size", str(MEMORY_FILES)] if sized else []
     words = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "worker"]
     for folder in SYSTEM:
         if os.path.islink(folder):
@@ -111,7 +122,8 @@ def plan_room(bwrap: str, room: Room) -> list[str]:
             words += ["--ro-bind-try", folder, folder]
     for found in _settings():
         words += ["--ro-bind-try", found, found]
-    words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/tmp/home"]  # noqa: S108  its own
+    words += ["--proc", "/proc", "--dev", "/dev", *size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
+    words += [*size, "--tmpfs", "/tmp", "--dir", "/tmp/home"]  # noqa: S108  its own
     shown = [str(path) for path in (*_interpreter(), *room.readable)]
     inside = [path for path in shown if Path(path).is_relative_to(room.workspace)]  # a project's own environment
     for path in shown:
