@@ -57,7 +57,7 @@ def _count_short(text: str) -> int:
 
 def clean(text: str) -> str:
     """`text` with lone surrogates replaced by U+FFFD, so that it can be stored and sent as UTF-8."""
-    if _encodable(text):
+    if text.isascii() or _encodable(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
@@ -72,8 +72,6 @@ def warm() -> tiktoken.Encoding:
 
 
 def _encodable(text: str) -> bool:
-    if text.isascii():
-        return True
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -13,7 +13,7 @@ import random as _random
 import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from typing import Any, Protocol
 
 from slate_lab import tokens
@@ -40,6 +40,10 @@ Tell = Callable[[str], None]
 
 def _silent(text: str) -> None:
     """Tells nobody."""
+
+
+def _free(exchange: _Exchange) -> None:
+    """The route has no count of places."""
 
 
 class Pace(Protocol):
@@ -197,15 +201,17 @@ class Gate:
         exchange.outcome = "ok"
         return exchange.reply
 
-    @asynccontextmanager
-    async def _place(
+    def _place(
         self, route: Route, spec: RetrySpec, request: Request, left_s: float | None, on_wait: Tell
-    ) -> AsyncIterator[Callable[[_Exchange], None]]:
+    ) -> AbstractAsyncContextManager[Callable[[_Exchange], None]]:
         """One place among the exchanges of a route, waited for no longer than the deadline; told how it ended."""
         places = self._places_of(route, spec)
-        if places is None:
-            yield lambda exchange: None
-            return
+        return nullcontext(_free) if places is None else self._taken(places, route, request, left_s, on_wait)
+
+    @asynccontextmanager
+    async def _taken(
+        self, places: Places, route: Route, request: Request, left_s: float | None, on_wait: Tell
+    ) -> AsyncIterator[Callable[[_Exchange], None]]:
         waits = places.full
         if waits:
             on_wait(f"waiting for one of {places.width.places} places on {route}")

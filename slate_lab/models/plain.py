@@ -47,6 +47,8 @@ def plain(value: Any, *, hide: Hide = as_is, depth: int = DEPTH) -> Any:
     """
     if isinstance(value, str):
         return plain_text(value, hide=hide)
+    if type(value) is int and value in _INT64:
+        return value
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -68,6 +70,8 @@ def plain(value: Any, *, hide: Hide = as_is, depth: int = DEPTH) -> Any:
 
 def plain_text(text: str, *, hide: Hide = as_is) -> str:
     """`text` without secrets and lone surrogates."""
+    if hide is as_is and type(text) is str and text.isascii():
+        return text
     return tokens.clean(hide(text if type(text) is str else str.__str__(text)))
 
 

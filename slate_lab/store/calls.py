@@ -36,7 +36,7 @@ class Calls:
     def add(self, call: Call) -> Call:
         """Keep `call` with its attempts, in one commit; returns it with the id it was given."""
         attempts = [_attempt_row(attempt) for attempt in call.attempts]
-        with self._db.transaction():
+        with self._db.transaction(joined=True):
             number = self._db.insert(
                 "INSERT INTO call (thread, session, kind, logical, provider, model, started_ns, ended_ns, outcome, "
                 f"finish, {_BUCKETS}, cost_nusd, price, attempts, error, hop, cause) VALUES ({_marks(24)})",

@@ -5,6 +5,7 @@ Called by every table of this room. JSON is written by msgspec; a value that JSO
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -57,6 +58,7 @@ def decode(decoder: msgspec.json.Decoder[_T], text: str, what: str) -> _T:
         ) from error
 
 
+@lru_cache(maxsize=4_096)
 def thread_number(thread: str) -> int:
     """12 for `t12`."""
     if not is_thread_id(thread):

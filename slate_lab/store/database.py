@@ -27,6 +27,8 @@ __all__ = ["BUSY_S", "MEMORY", "Database", "Durability"]
 Durability = Literal["normal", "full"]
 MEMORY = ":memory:"
 BUSY_S = 30.0
+JOINED = -1
+"""The depth of what is a part of the transaction around it."""
 
 _TROUBLE: tuple[tuple[str, str, str], ...] = (
     ("SQLITE_BUSY", "locked", "another process keeps it locked: close what writes to it, try again"),
@@ -60,13 +62,13 @@ if hasattr(os, "register_at_fork"):  # where there is no fork there is nothing t
 class _Transaction:
     """One `with`: begun when it is entered, committed or undone when it is left."""
 
-    __slots__ = ("_database", "_depth", "_reads")
+    __slots__ = ("_database", "_depth", "_joined", "_reads")
 
-    def __init__(self, database: Database, reads: bool) -> None:
-        self._database, self._reads = database, reads
+    def __init__(self, database: Database, reads: bool, joined: bool) -> None:
+        self._database, self._reads, self._joined = database, reads, joined
 
     def __enter__(self) -> None:
-        self._depth = self._database._begin(self._reads)
+        self._depth = self._database._begin(self._reads, self._joined)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -170,20 +172,25 @@ class Database:
         found = self.rows(sql, params)
         return found[0] if found else None
 
-    def transaction(self, *, reads: bool = False) -> AbstractContextManager[None]:
+    def transaction(self, *, reads: bool = False, joined: bool = False) -> AbstractContextManager[None]:
         """Everything inside is one commit, or nothing of it; other threads and processes wait.
 
         With `reads`, everything read inside is of one moment, and other processes do not wait.
         Nested, it is a savepoint: what an inner one did is undone when it raises, and the outer one decides the rest.
         The lock is held by the calling thread until the end, so a coroutine must not await inside.
-        """
-        return _Transaction(self, reads)
 
-    def _begin(self, reads: bool) -> int:
+        Args:
+            joined: nested, it is a part of the outer one and no savepoint: what raises in it must end that one too.
+        """
+        return _Transaction(self, reads, joined)
+
+    def _begin(self, reads: bool, joined: bool) -> int:
         """Take the lock and open a transaction, or a savepoint in one; returns how deep it lies."""
         self._lock.acquire()
         try:
             depth = self._depth
+            if depth and joined:
+                return JOINED
             opened = f"SAVEPOINT s{depth}" if depth else "BEGIN" if self.looking or reads else "BEGIN IMMEDIATE"
             self.run(opened)
             self._depth = depth + 1
@@ -196,6 +203,9 @@ class Database:
 
     def _end(self, depth: int, *, ok: bool) -> None:
         """Commit, or undo where that fails or is not wanted; and let the lock go."""
+        if depth == JOINED:
+            self._lock.release()
+            return
         try:
             try:
                 if ok:

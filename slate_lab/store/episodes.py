@@ -8,6 +8,7 @@ by briefs that cite earlier episodes, and by every view of them.
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -146,8 +147,7 @@ class Episodes:
             "hash": episode.hash,
             "body": body,
         }
-        marks = ", ".join("?" * len(values))
-        self._db.run(f"INSERT INTO episode ({', '.join(values)}) VALUES ({marks})", tuple(values.values()))
+        self._db.run(_insert(tuple(values)), tuple(values.values()))
 
     def _load(self, row: tuple[Any, ...]) -> Episode:
         number, wanted, found, body = row
@@ -169,3 +169,8 @@ class Episodes:
             f"{_SELECT} ORDER BY t.n {order} LIMIT ? OFFSET ?", (-1 if limit is None else limit, offset)
         )
         return [self._load(row) for row in rows]
+
+
+@lru_cache
+def _insert(columns: tuple[str, ...]) -> str:
+    return f"INSERT INTO episode ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"

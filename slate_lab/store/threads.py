@@ -35,9 +35,23 @@ class Threads:
     def __init__(self, database: Database, episodes: Episodes, *, session: int, clock: Callable[[], int]) -> None:
         self._db, self._episodes, self._session, self._clock = database, episodes, session, clock
 
-    def queue(self, action: Action, *, logical: str, provider: str, model: str, window: int | None = None) -> Thread:
-        """Record an admitted action as a new queued thread, under an id that no other process gets."""
+    def queue(
+        self,
+        action: Action,
+        *,
+        logical: str,
+        provider: str,
+        model: str,
+        window: int | None = None,
+        brief: Iterable[dict[str, Any]] | None = None,
+    ) -> Thread:
+        """Record an admitted action as a new queued thread, under an id that no other process gets.
+
+        Args:
+            brief: what its prompt is made of, if it is assembled already (see `brief`).
+        """
         body, now = encode(action), self._clock()
+        parts = None if brief is None else encode(tuple(brief))
         draft = Thread(
             id="t0",
             action=action,
@@ -49,11 +63,12 @@ class Threads:
             created_ns=now,
             window=window,
         )
-        with self._db.transaction():
+        row = (self._session, action.type, action.name, draft.label, logical, provider, model, now, window, parts)
+        with self._db.transaction(joined=True):
             number = self._db.insert(
-                "INSERT INTO thread (session, state, type, name, label, logical, provider, model, created_ns, window) "
-                "VALUES (?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?)",
-                (self._session, action.type, action.name, draft.label, logical, provider, model, now, window),
+                "INSERT INTO thread (session, state, type, name, label, logical, provider, model, created_ns, window, "
+                "brief) VALUES (?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                row,
             )
             self._db.run("INSERT INTO action (thread, body) VALUES (?, ?)", (number, body))
         return msgspec.structs.replace(draft, id=f"t{number}")
@@ -103,7 +118,7 @@ class Threads:
             if (episode.id, episode.thread) != (episode_id(thread), thread):
                 raise StoreError(f"the episode {episode.id} does not belong to {thread}", code="bad_id")
             episode = seal(episode)
-        with self._db.transaction():
+        with self._db.transaction(joined=True):
             changed = self._db.run(
                 "UPDATE thread SET state = ?, code = ?, detail = ?, truncated = ?, facts_omitted = ?, episode = ?, "
                 "ended_ns = max(?, coalesce(started_ns, created_ns)) WHERE n = ? AND state IN ('queued', 'running')",

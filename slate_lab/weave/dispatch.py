@@ -243,6 +243,7 @@ class Dispatcher:
             provider=grant.route.provider,
             model=grant.route.model,
             window=grant.capabilities.window,
+            brief=admitted.brief.parts if admitted.brief else None,
         )
         reserved = self._purse.admit(thread.id, admitted)
         job = Job(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -102,11 +102,8 @@ class Runner:
             self._fail(job, e)
 
     async def _work(self, job: Job) -> None:
-        with self._store.batch():
-            if not self._store.threads.start(job.id):
-                raise DispatchError.of("settled_elsewhere", "it was settled elsewhere before it could start")
-            if job.admitted.brief:
-                self._store.threads.brief(job.id, job.admitted.brief.parts)
+        if not self._store.threads.start(job.id):
+            raise DispatchError.of("settled_elsewhere", "it was settled elsewhere before it could start")
         kept = self._config.worker.facts
         log = FactLog(job.id, self._store.facts, job.clock, fact_chars=kept.characters, total_chars=kept.total)
         job.own_model = partial(self._toolbox.model, job)
@@ -244,9 +241,11 @@ class Runner:
         job.live.doing, job.live.text = "compressing", ""
         base, spec = self._base(job, settlement, outcome), self._config.compressor
         episode = base
-        for grant, hop, cause in compressors(
-            job, self._routes, self._store, spec.models, priced=partial(self._purse.payable, job)
-        ):
+        routes: Iterable[tuple[Grant, int, str]] = [(job.ran or job.admitted.grant, 0, "")]
+        if settlement.form == "compress" and spec.mode == "model":  # else no model is asked
+            priced = partial(self._purse.payable, job)
+            routes = compressors(job, self._routes, self._store, spec.models, priced=priced)
+        for grant, hop, cause in routes:
             ask = self._asker(job, grant, recover=False, hop=hop, cause=cause)
             episode = await self._conclude(job, base, settlement, outcome, ask)
             if not ask.exhausted:

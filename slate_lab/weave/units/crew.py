@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -57,7 +57,7 @@ class Crew:
     ) -> None:
         self._resolution, self._inherited, self._kit = resolution, providers, kit
         self._granted, self._late, self._live = granted, late, live
-        self._foreign = {same_name(n) for n in (*taken, *granted) if n not in resolution.tools}
+        self._taken = taken
         self._units: list[Unit] = []
         self._faults: list[UnitFailed] = []
         self._models: dict[str, Model] = {}
@@ -66,7 +66,18 @@ class Crew:
         self._tools: dict[str, Tool] = {}
         self.tools: Mapping[str, Tool] = _Live(lambda: self._tools)
         self._changed()
-        live.add(self)
+        if not self.idle:
+            live.add(self)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no unit runs in it: there is nothing to start and nothing to end."""
+        return not (self._resolution.selected or self._inherited)
+
+    @cached_property
+    def _foreign(self) -> frozenset[str]:
+        known = self._resolution.tools
+        return frozenset(same_name(n) for n in (*self._taken, *self._granted) if n not in known)
 
     async def start(self) -> None:
         """Register every unit, await its start-up handlers, look at the names again, take over providers.

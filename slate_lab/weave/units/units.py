@@ -87,7 +87,8 @@ class Units:
             late=late,
             live=self.live,
         )
-        kit.on_close(crew.close)
+        if not crew.idle:
+            kit.on_close(crew.close)
         return crew
 
     def rows(self) -> list[dict[str, Any]]:
