@@ -97,7 +97,7 @@ def _opened(asked: Asked) -> Lab:
     from slate_lab.lab import Lab
 
     root = _root(asked)
-    kept = asked.command.name == "thread" or (root / ".slate" / "slate.db").exists()
+    kept = asked.command.name in ("thread", "ask") or (root / ".slate" / "slate.db").exists()
     with warnings.catch_warnings():  # they are told below, each on one line
         warnings.simplefilter("ignore")
         lab = Lab.open(root, store=None if kept else ":memory:")  # looking at a folder leaves nothing in it
@@ -132,6 +132,23 @@ def _thread(asked: Asked) -> int:
     finally:
         lab.close()
     return 0 if episode.status == "ok" else 1
+
+
+def _ask(asked: Asked) -> int:
+    from slate_lab.records import Delivery
+    from slate_lab.verbs.slotting import ask, told
+
+    if asked["prompt"] == "-":
+        asked.values["prompt"] = sys.stdin.read()
+
+    def live(delivery: Delivery) -> None:
+        if line := told(delivery):
+            print(line, file=sys.stderr, flush=True)
+
+    with _opened(asked) as lab:
+        turn = ask(asked, lab, body=None, live=live)
+        _write(asked, turn, lambda: turn.text)
+    return 0
 
 
 def _retry(asked: Asked) -> int:
@@ -253,6 +270,7 @@ class _FetchLine:
 _RUN: dict[str, Callable[[Asked], int]] = {
     "thread": _thread,
     "retry": _retry,
+    "ask": _ask,
     "init": _init,
     "trust": _trust,
     "check": _check,

@@ -173,6 +173,8 @@ def _add_file(merged: _Merged, file: Path, trust: Trust | None) -> None:
 def read_file(file: Path) -> Parsed:
     """The text of one YAML or JSON file as nodes that know their line; what is wrong with it is listed."""
     try:
+        if file.exists() and not file.is_file() and not file.is_dir():  # a pipe would be waited for
+            return Parsed(None, (Fault("unreadable", "cannot be read: it is no ordinary file"),))
         with file.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except OSError as e:

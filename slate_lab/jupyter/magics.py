@@ -183,12 +183,7 @@ class SlateMagics(Magics):
         from slate_lab.verbs.slotting import ask
 
         door, live = self.lab(), Deliveries(self.publish)
-        try:
-            return ask(asked, door, body=body, live=live if is_kernel(self.ip) else _tell)
-        except KeyboardInterrupt:
-            raise LabError(
-                "interrupted: the turn was cancelled, the session is as before", code="interrupted"
-            ) from None
+        return ask(asked, door, body=body, live=live if is_kernel(self.ip) else _tell)
 
     def _slot(self, asked: Asked, body: str | None) -> None:
         from slate_lab.verbs.slotting import make_slot
@@ -198,13 +193,13 @@ class SlateMagics(Magics):
         say("\n".join(f"wrote {path.relative_to(door.root)}" for path in written) or "nothing changed")
 
     def _slots(self, asked: Asked) -> Any:
-        from slate_lab.verbs.slotting import COLUMNS, listing_of, listing_text
+        from slate_lab.jupyter.slots import SlotsView
+        from slate_lab.verbs.slotting import listing_of, listing_text
 
         listing = listing_of(asked, self.lab())
         if not is_kernel(self.ip) or listing.surface is None:
             return say(listing_text(listing))
-        say("\n".join([listing.note, *listing.warnings, *listing.faults]))
-        return shown([{name: row[name] for name in COLUMNS} for row in listing.rows])
+        return SlotsView(listing, checked=bool(asked["check"]))
 
     def _view(self, *, quiet: bool) -> View:
         if quiet:
@@ -240,8 +235,10 @@ class SlateMagics(Magics):
 
 def _tell(delivery: Delivery) -> None:
     """A delivery in a shell that is no kernel; texts are shown by the turn itself."""
-    if delivery.kind != "text":
-        say(f"{delivery.slot}: {delivery.text}" + (f" ({delivery.path})" if delivery.path else ""))
+    from slate_lab.verbs.slotting import told
+
+    if line := told(delivery):
+        say(line)
 
 
 def say(text: str) -> None:

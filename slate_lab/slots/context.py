@@ -19,7 +19,7 @@ from slate_lab.slots.manifest import HistoryPolicy
 from slate_lab.slots.outside import Slates, Threads, Tools
 from slate_lab.slots.pipelines import Lane
 from slate_lab.slots.ports import Ports
-from slate_lab.slots.sending import Sending, read_policy
+from slate_lab.slots.sending import Sending, read_policy, read_text
 from slate_lab.slots.state import Scope
 from slate_lab.slots.surface import Slot
 
@@ -169,7 +169,7 @@ class Bootstrap:
 
     def add(self, text: str) -> None:
         """A fragment of the system message, for every turn of the session."""
-        self._context.stage().fragments.append(_text("a fragment", text))
+        self._context.stage().fragments.append(read_text("a fragment", text))
 
 
 class Input:
@@ -192,7 +192,7 @@ class Input:
         """
         context = self._context
         staged = context.stage(serial="change the prompt")
-        section, content = _text("a section", section), _text("content", content)
+        section, content = read_text("a section", section), read_text("content", content)
         policy = read_policy(history_policy, context.policy)
         staged.parts.append(Part(slot=context.slot_id, text=content, section=section))
         if policy != "transient":
@@ -208,7 +208,7 @@ class Input:
             raise LabError(f"the role of context is system or user, not {role!r}", code="bad_value")
         context = self._context
         staged = context.stage(serial="change the prompt")
-        staged.parts.append(Part(slot=context.slot_id, text=_text("context", content), role=role))
+        staged.parts.append(Part(slot=context.slot_id, text=read_text("context", content), role=role))
 
 
 class Output:
@@ -269,9 +269,3 @@ class States:
 
 def _deaf(name: str, allowed: bool) -> None:
     """The run is over."""
-
-
-def _text(what: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise LabError(f"{what} is text, not a {type(value).__name__}", code="bad_value")
-    return value

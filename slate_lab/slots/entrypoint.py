@@ -19,6 +19,8 @@ from slate_lab.records import near
 __all__ = ["Entrypoint", "find_entrypoint"]
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+MAX_BYTES = 1_000_000
+"""The largest file that holds an entrypoint."""
 _Def = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -68,9 +70,13 @@ def _place(file: Path, project: Path) -> str:
 def _check(file: Path, function: str) -> None:
     """The function is bound at the top of the file, and takes what it is handed."""
     try:
+        if file.stat().st_size > MAX_BYTES:
+            raise ValueError(f"it is larger than {MAX_BYTES // 1000} kB: put data into files of their own")
         tree = ast.parse(file.read_bytes(), str(file))
     except SyntaxError as e:
         raise ValueError(f"{file.name}:{e.lineno or 1} is no Python: {e.msg}") from e
+    except (RecursionError, MemoryError) as e:
+        raise ValueError(f"{file.name} is nested too deeply to be read") from e
     except (OSError, ValueError) as e:
         raise ValueError(f"{file.name} cannot be read: {e}") from e
     bound = dict(_bound(tree.body))

@@ -106,7 +106,12 @@ def _read_seconds(node: Node) -> float | None:
     value = resolved(node)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value > 0):
+    if (
+        ":" in str(node.value)
+        or isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not (math.isfinite(value) and value > 0)
+    ):
         raise ValueError(f"expected null or a number above 0, found {shown(node.value)}")
     return float(value)
 

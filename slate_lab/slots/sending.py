@@ -23,10 +23,13 @@ from slate_lab.slots.ports import Ports
 from slate_lab.slots.state import plain_value
 from slate_lab.slots.surface import Slot
 
-__all__ = ["Sending", "read_policy"]
+__all__ = ["Sending", "read_policy", "read_text"]
 
 MAX_BYTES = 8_000_000
 """The largest image that is given as bytes."""
+
+MAX_LINE = 2_000
+"""Characters of a notice, and of what is said of progress."""
 
 T = TypeVar("T")
 
@@ -59,8 +62,7 @@ class Sending:
             history_policy: overrides the manifest's.
             visible: whether people see it; what is neither seen nor stored is refused.
         """
-        if not isinstance(text, str):
-            raise LabError(f"send_text takes text, not a {type(text).__name__}", code="bad_value")
+        text = read_text("what send_text takes", text)
         self._send(_Said(Delivery(kind="text", text=text, slot=self._slot.id), "text"), history_policy, visible)
 
     def send_image(
@@ -91,12 +93,12 @@ class Sending:
     def progress(self, text: str, share: float | None = None) -> None:
         """Say what is being done; shown at once, never stored."""
         self._check_open()
-        self._ports.live(Delivery(kind="progress", text=str(text), slot=self._slot.id, share=share))
+        self._ports.live(Delivery(kind="progress", text=_line(text), slot=self._slot.id, share=share))
 
     def notice(self, text: str) -> None:
         """Tell people something; shown at once, never stored."""
         self._check_open()
-        self._ports.live(Delivery(kind="notice", text=str(text), slot=self._slot.id))
+        self._ports.live(Delivery(kind="notice", text=_line(text), slot=self._slot.id))
 
     # checks
 
@@ -171,6 +173,22 @@ class Sending:
         if not real.is_file():
             raise LabError(f"there is no file {path} to deliver", code="bad_value")
         return real
+
+
+def read_text(what: str, value: Any) -> str:
+    """Text that can be stored; `what` names it in the error."""
+    if not isinstance(value, str):
+        raise LabError(f"{what} is text, not a {type(value).__name__}", code="bad_value")
+    try:
+        value.encode()
+    except UnicodeEncodeError as e:
+        raise LabError(f"{what} holds half a character at {e.start}: it cannot be stored", code="bad_value") from e
+    return value
+
+
+def _line(text: Any) -> str:
+    """What passes by, as text that can be shown."""
+    return str(text)[:MAX_LINE].encode("utf-8", "replace").decode()
 
 
 def read_policy(given: HistoryPolicy | None, default: HistoryPolicy) -> HistoryPolicy:

@@ -19,7 +19,7 @@ MAX_CHARS = 1_000_000
 """JSON characters of one value."""
 
 Change = tuple[str, str, Any]
-"""What is done (`set`, `merge`, `append`), to which key, with which value."""
+"""What is done (`set`, `merge`, `append`, `delete`), to which key, with which value."""
 
 
 class Scope:
@@ -58,6 +58,10 @@ class Scope:
         """Append to the list under `key`, which is made if it is not there."""
         self._change("append", key, value)
 
+    def delete(self, key: str) -> None:
+        """Keep nothing under `key`; it need not be there."""
+        self._change("delete", key, None)
+
     def _now(self) -> dict[str, Any]:
         return apply_changes(self._load(), self.changes)
 
@@ -66,7 +70,7 @@ class Scope:
         if not isinstance(key, str) or not key:
             raise LabError(f"a key of the state is text, not {key!r}", code="bad_value")
         change = (what, key, plain_value(f"the state under {key!r}", value))
-        if what != "set":
+        if what in ("merge", "append"):
             apply_changes(self._load(), [*self.changes, change])
         self.changes.append(change)
 
@@ -81,6 +85,8 @@ def apply_changes(kept: dict[str, Any], changes: list[Change]) -> dict[str, Any]
     for what, key, value in changes:
         if what == "set":
             now[key] = value
+        elif what == "delete":
+            now.pop(key, None)
         elif what == "merge":
             now[key] = _merge(_expected(now.get(key, {}), dict, key), value)
         else:

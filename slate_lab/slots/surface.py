@@ -113,9 +113,14 @@ def load_surface(project: Path, name: str = "agent", *, allowed: Sequence[str] =
     warnings: list[str] = []
     pipelines = folder / PIPELINES
     listed: list[Listed] = []
-    if pipelines.is_file():
-        listed, problems = read_pipelines(pipelines)
-    else:
+    outside = [f for f in (pipelines, folder / "lib") if not _is_within(f, project)]
+    for file in outside:
+        text = "this leads outside the project: keep it inside, without links out"
+        problems.append(Problem("surface_outside", text, Place(str(file))))
+    if pipelines.is_file() and pipelines not in outside:
+        listed, wrong = read_pipelines(pipelines)
+        problems += wrong
+    elif pipelines not in outside:
         text = "this file is missing: a surface needs it (schema_version: 1, then the phases)"
         problems.append(Problem("no_pipelines", text, Place(str(pipelines))))
     found = [entry for phase in PHASES for entry in _discover(project, folder / phase, phase, problems, warnings)]
@@ -145,11 +150,15 @@ def _discover(
         elif not _ID.fullmatch(path.name):
             text = f"{path.name!r} is no slot id: letters, digits, `.`, `_` and `-`, at most 64"
             problems.append(Problem("bad_slot_id", text, Place(str(path))))
-        elif not Path(os.path.realpath(path / MANIFEST)).is_relative_to(os.path.realpath(project)):
+        elif not _is_within(path / MANIFEST, project):
             text = "this slot leads outside the project: keep it inside, without links out"
             problems.append(Problem("slot_outside", text, Place(str(path))))
         else:
             yield phase, path
+
+
+def _is_within(path: Path, project: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project))
 
 
 def _check_twice(found: list[tuple[Phase, Path]], problems: list[Problem]) -> None:

@@ -167,6 +167,8 @@ class Turns:
             for scope, change in changes.items():
                 before = self.read(scope)
                 after = change(before)
+                for name in before.keys() - after.keys():
+                    self._db.run("DELETE FROM kept WHERE scope = ? AND name = ?", (scope, name))
                 for name, value in after.items():
                     if name not in before or before[name] is not value:
                         self._db.run(

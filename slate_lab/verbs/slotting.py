@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from slate_lab.config import LabConfig, Trust, starter_files
-from slate_lab.records import Turn
+from slate_lab.errors import LabError
+from slate_lab.records import Delivery, Turn
 from slate_lab.slots.listing import SlotListing, import_all, list_slots
 from slate_lab.slots.surface import load_surface
 from slate_lab.slots.watch import Watch
 from slate_lab.slots.writing import write_slot
 from slate_lab.verbs.door import Door
 from slate_lab.verbs.parser import Asked
-from slate_lab.verbs.text import table
+from slate_lab.verbs.text import one_line, table
 from slate_lab.verbs.words import WrongUsage
 
-__all__ = ["ask", "listing_of", "listing_text", "make_slot", "slots_report"]
+__all__ = ["ask", "listing_of", "listing_text", "make_slot", "slots_report", "told"]
 
 COLUMNS = ("slot", "phase", "lane", "order", "failure", "history", "timeout_seconds", "capabilities", "withheld")
 
@@ -56,9 +57,22 @@ def ask(asked: Asked, door: Door, *, body: str | None, live: Any) -> Turn:
     if not prompt or not prompt.strip():
         raise WrongUsage('ask: what is asked? %slate ask "..." or %%slate ask with the prompt in the cell')
     attachments = tuple(asked["attach"] or ())
-    return cast(_Asks, door).ask(
-        prompt.rstrip("\n"), session=asked["session"], model=asked["model"], attachments=attachments, live=live
-    )
+    try:
+        return cast(_Asks, door).ask(
+            prompt.rstrip("\n"), session=asked["session"], model=asked["model"], attachments=attachments, live=live
+        )
+    except KeyboardInterrupt:
+        text = "interrupted: the turn was cancelled, the session is as before"
+        raise LabError(text, code="interrupted") from None
+
+
+def told(delivery: Delivery) -> str:
+    """A delivery as one line, where nothing can be shown; a text is empty: the turn shows it."""
+    if delivery.kind == "text":
+        return ""
+    share = "" if delivery.share is None else f" {100 * delivery.share:.0f}%"
+    where = f" ({delivery.path})" if delivery.path else ""
+    return one_line(f"{delivery.slot}: {delivery.text}{share}{where}")
 
 
 def make_slot(asked: Asked, *, root: Path, config: LabConfig, body: str | None) -> list[Path]:

@@ -311,7 +311,6 @@ COMMANDS: tuple[Command, ...] = (
             Option("--attach", "paths that slots are told of", "PATHS", many=True),
         ),
         body="prompt",
-        at=("magic",),
     ),
     Command(
         "slots",

@@ -174,6 +174,7 @@ NEEDED = {
     "state.session.write": "ctx.state.session.set('k', 1)",
     "state.project.read": "ctx.state.project.snapshot()",
     "state.project.write": "ctx.state.project.append('k', 1)",
+    "state.session.write to delete": "ctx.state.session.delete('k')",
     "tool.call:read": "ctx.tools.call('read', {'path': 'a'})",
     "threads.run": "ctx.threads.run('x')",
     "threads.spawn": "ctx.threads.spawn('x')",
@@ -188,6 +189,7 @@ async def test_what_needs_a_capability(core: Core, bench: Make, name: str) -> No
     """Without it the call is refused by name; with it the call goes through."""
     code = f"def process(ctx):\n    {NEEDED[name]}\n"
     _, here = await say(core, bench, code)
+    name = name.removesuffix(" to delete")
     assert f"may not use {name}" in (here.events("failed")[0].detail or "")
     _, here = await say(core, bench, code, capabilities=[name])
     failed = [e.detail for e in here.events("failed")]
@@ -210,6 +212,27 @@ async def test_calls_that_wait(core: Core, bench: Make, kind: str, wait: str) ->
     told, here = await say(core, bench, code, capabilities=["tool.call:*"])
     assert told == ["read says hi"]
     assert here.outside.asked == [("read", {"path": "a"})]  # type: ignore[attr-defined]
+
+
+async def test_keys_of_the_state_can_be_deleted(core: Core, bench: Make) -> None:
+    """A deleted key is gone at once and for good; one that is not there, or is set again, is no error."""
+    code = """
+def process(ctx):
+    s = ctx.state.session
+    if ctx.turn == 1:
+        s.set('a', 1); s.set('b', 2); s.set('c', 3)
+    else:
+        s.delete('a'); s.delete('nothing'); s.delete('b'); s.set('b', 4)
+        ctx.notice(str(sorted(s.snapshot().items())))
+"""
+    told, here = await say(core, bench, code, capabilities=["state.*"])
+    await here.run("input", turn=2)
+    assert [d.text for d in here.live] == [*told, "[('b', 4), ('c', 3)]"]
+    assert here.store.turns.read(here.session) == {"b": 4, "c": 3}
+    code = "def process(ctx):\n    ctx.state.session.delete('b')\n    1 / 0\n"
+    core.slot("input/one", code, capabilities=["state.*"])
+    await here.run("input", turn=3)
+    assert here.store.turns.read(here.session) == {"b": 4, "c": 3}
 
 
 async def test_state_is_kept_by_scope(core: Core, bench: Make) -> None:

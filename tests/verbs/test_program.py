@@ -111,6 +111,56 @@ def test_a_task_from_a_pipe(served: Path, capfd: pytest.CaptureFixture[str], mon
     assert (episode["id"], episode["task"], episode["status"]) == ("t1.e1", "from\na {pipe}\n", "ok")
 
 
+def test_a_turn_from_the_shell(served: Path) -> None:
+    """The text on standard output; the session goes on with the next command, and `-` reads the prompt."""
+    assert slate_lab("ask", "one", cwd=served).stdout == "an answer\n"
+    done = slate_lab("ask", "-", "--json", cwd=served, stdin="from\na {pipe}\n")
+    turn = json.loads(done.stdout)
+    assert (turn["session"], turn["n"], turn["prompt"], turn["text"]) == ("c1", 2, "from\na {pipe}", "an answer")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_turn_in_the_shell_tells_what_slots_tell(served: Path) -> None:
+    """Notices and progress go to standard error; a hard failure is one line, and exit 1."""
+    for name, code, policy in (("input/a", "ctx.progress('half', 0.5)", "soft"), ("output/b", "1 / 0", "hard")):
+        folder = served / "agent" / name
+        folder.mkdir(parents=True)
+        (folder / "module.py").write_text(f"def process(ctx):\n    ctx.input.add('user', 'x')\n    {code}\n"
+                                          if policy == "soft" else f"def process(ctx):\n    {code}\n")  # fmt: skip
+        (folder / "slot.yaml").write_text(f"failure_policy: {policy}\n")
+    (served / "agent" / "pipelines.yaml").write_text("schema_version: 1\ninput: {serial: [a]}\noutput: {serial: [b]}\n")
+    assert main(["trust", str(served)]) == 0
+    done = slate_lab("ask", "one", cwd=served)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == [
+        "a: half 50%",
+        "slate-lab: the slot b (output.serial) failed and is hard: ZeroDivisionError: division by zero",
+    ]
+
+
+def test_ctrl_c_ends_a_turn(served: Path) -> None:
+    """Exit 130, one line, and the turn stands as cancelled, also while a blocking slot hangs."""
+    folder = served / "agent" / "input" / "hang"
+    folder.mkdir(parents=True)
+    (folder / "module.py").write_text("import time\ndef process(ctx):\n    time.sleep(600)\n")
+    (folder / "slot.yaml").write_text("")
+    (served / "agent" / "pipelines.yaml").write_text("schema_version: 1\ninput: {serial: [hang]}\n")
+    assert main(["trust", str(served)]) == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "slate_lab", "ask", "one"],
+        cwd=served, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    store = served / ".slate" / "slate.db"
+    end = time.monotonic() + 30
+    while time.monotonic() < end and not (store.exists() and _states(store) == ["running"]):
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, "")
+    assert err == "slate-lab: interrupted: the turn was cancelled, the session is as before\n"
+    assert _states(store) == ["cancelled"]
+
+
 def test_ctrl_c_cancels_quietly(served: Path) -> None:
     """Exit 130 within a few seconds, one line, no traceback, no thread left running."""
     process = subprocess.Popen(
