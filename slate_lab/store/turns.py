@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -19,13 +20,18 @@ from msgspec import Struct
 from slate_lab.errors import StoreError
 from slate_lab.records import HistoryEntry, SlotEvent, Turn
 from slate_lab.store.codec import decode, encode, thread_number
-from slate_lab.store.database import Database
+from slate_lab.store.database import MEMORY, Database
 
 __all__ = ["TurnSession", "Turns"]
 
 _EVENT = ("turn", "slot", "phase", "lane", "what", "at_ns", "duration_ns", "detail", "traceback", "allowed")
 _ROWS = 50
 """Events that one statement writes."""
+
+_ORPHANS = """
+UPDATE turn SET state = 'failed', code = 'interrupted', detail = 'its kernel died', ended_ns = ?
+WHERE chat = ? AND state = 'running' AND thread IN (SELECT n FROM thread WHERE state NOT IN ('queued', 'running'))"""
+"""Turns whose thread was settled without them: their kernel died."""
 
 _event = attrgetter(*_EVENT)
 
@@ -54,6 +60,11 @@ class Turns:
 
     def __init__(self, database: Database, *, clock: Callable[[], int]) -> None:
         self._db, self._clock = database, clock
+
+    @property
+    def locks(self) -> Path | None:
+        """The folder of the locks of sessions; None in memory."""
+        return None if self._db.path == MEMORY else Path(self._db.path).parent / "sessions"
 
     # sessions
 
@@ -91,6 +102,7 @@ class Turns:
         """A turn begins; its number within the session."""
         chat = _chat(session)
         with self._db.transaction():
+            self._db.run(_ORPHANS, (self._clock(), chat))
             row = self._db.row("SELECT coalesce(max(n), 0) + 1 FROM turn WHERE chat = ?", (chat,))
             n = int(row[0]) if row else 1
             self._db.run(

@@ -311,6 +311,7 @@ COMMANDS: tuple[Command, ...] = (
             Option("--attach", "paths that slots are told of", "PATHS", many=True),
         ),
         body="prompt",
+        lists=True,
     ),
     Command(
         "slots",

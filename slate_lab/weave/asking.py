@@ -17,6 +17,7 @@ from slate_lab.records import Action, Delivery, HistoryEntry, Message, Reply, Re
 from slate_lab.routing.policy import Grant
 from slate_lab.slots.draft import USER, Draft, Part
 from slate_lab.slots.ports import Live
+from slate_lab.store.alone import alone
 from slate_lab.store.turns import TurnSession
 from slate_lab.weave.admission import Admitted, room_of
 from slate_lab.weave.brief import Brief
@@ -101,7 +102,8 @@ class Asking:
         self._tasks.add(task)
         try:
             found = self._session(session)
-            async with self._locks.setdefault(found.id, asyncio.Lock()):
+            here = self._locks.setdefault(found.id, asyncio.Lock())
+            async with here, alone(self._room.store.turns.locks, found.id):
                 return await self._turn(found.id, prompt, grant, tuple(attachments), live)
         finally:
             self._tasks.discard(task)

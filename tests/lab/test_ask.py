@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -308,6 +310,40 @@ def test_turns_of_one_session_come_one_after_the_other(core: Core, lab_of: Any) 
     for thread in threads:
         thread.join()
     assert [t.response for t in lab.turns()] == ["2", "4", "6", "8", "10", "12", "14"]
+
+
+def test_turns_of_one_session_come_one_after_the_other_over_kernels(core: Core, lab_of: Any, tmp_path: Path) -> None:
+    """Two kernels on one session wait for each other: each turn sees all before it; a kernel that dies keeps none."""
+    core.base()
+    store = tmp_path / "slate.db"
+    labs = [lab_of(sl.ScriptedModel(lambda r: str(len(r.messages)), delay_s=0.05), store=store) for _ in range(2)]
+    labs[0].ask("first")
+    threads = [threading.Thread(target=lab.ask, args=("next",)) for lab in labs * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [t.response for t in labs[0].turns()] == ["2", "4", "6", "8", "10"]
+
+
+def test_a_turn_whose_kernel_died_is_told_as_failed(core: Core, lab_of: Any, tmp_path: Path) -> None:
+    """After a kill in the middle of a turn the thread and the turn are failed, and the session goes on without it."""
+    core.base()
+    core.slot("input/die", "import os\ndef process(ctx):\n    if ctx.input.raw_text == 'die': os._exit(9)\n")
+    core.pipelines(input=["base_input", "die"], output=["base_output"])
+    code = (
+        "import slate_lab as sl, sys\nmodel = sl.ScriptedModel(lambda r: 'x')\n"
+        "lab = sl.Lab.open(sys.argv[1], trust=True, store=sys.argv[2], models=model, env={})\n"
+        "lab.ask('one')\nlab.ask('die')\n"
+    )
+    store = tmp_path / "slate.db"
+    done = subprocess.run([sys.executable, "-c", code, str(core.root), str(store)], capture_output=True, timeout=60)
+    assert done.returncode == 9
+    lab = lab_of(store=store)
+    assert (lab.ask("two").n, [t.n for t in lab.turns()]) == (3, [1, 3])
+    assert [(t.state, t.code) for t in lab.threads()][1] == ("failed", "interrupted")
+    states = lab.store.query("SELECT n, state FROM turns ORDER BY n")[1]
+    assert list(map(tuple, states)) == [(1, "ok"), (2, "failed"), (3, "ok")]
 
 
 def test_closing_ends_a_turn(core: Core, lab_of: Any) -> None:
