@@ -34,7 +34,8 @@ class SlotsView:
         kept = [name for name in COLUMNS if name != "order" and (name in _ALWAYS or any(row[name] for row in rows))]
         active = sum(row["lane"] != "inactive" for row in rows)
         heads = [_HEADS.get(name, name) for name in kept]
-        table = table_html(heads, [[row[name] for name in kept] for row in rows], wraps=True)
+        long = [i for i, name in enumerate(kept) if name in _HEADS]
+        table = table_html(heads, [[row[name] for name in kept] for row in rows], wraps=long)
         lines = [*(f"warning: {text}" for text in listing.warnings), *listing.faults, listing.note]
         if self._checked and not listing.faults:
             lines.insert(0, "every active slot was imported")

@@ -46,12 +46,12 @@ def table_html(
     figures: Sequence[int] = (),
     keys: Sequence[str] = (),
     bars: Sequence[str] = (),
-    wraps: bool = False,
+    wraps: Sequence[int] = (),
 ) -> str:
     """A table of escaped texts.
 
-    Columns of `figures` are right-aligned; `keys` is a first and `bars` a last column of ready HTML. With `wraps` long
-    texts go over lines.
+    Columns of `figures` are right-aligned; `keys` is a first and `bars` a last column of ready HTML. Long texts
+    of the columns `wraps` go over lines.
     """
 
     def cell(tag: str, i: int, body: str) -> str:
@@ -59,7 +59,7 @@ def table_html(
         style = _CELL.format("right" if i in figures else "left") + f";min-width:{wide}px;box-sizing:border-box"
         if tag == "th":
             return f'<th scope="col" style="{style};font-weight:600;font-size:12px;opacity:.78">{body}</th>'
-        if wraps or (i == 0 and tag == "td"):
+        if i == 0 or i in wraps:
             style = style.replace("nowrap", "normal;overflow-wrap:anywhere")
         return f'<td style="{style}">{body}</td>'
 
