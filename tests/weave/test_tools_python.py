@@ -122,3 +122,11 @@ async def test_without_a_sandbox_it_is_the_same_tool(tmp_path):
         await asyncio.sleep(0.01)
     assert await kit.aclose() == ()
     assert marked(word) == []
+
+
+@pytest.mark.drill  # prints a message larger than is taken
+async def test_too_large_an_output_is_told_and_the_next_one_arrives(kit):
+    """One print of more than a message may hold loses that output, says so, and nothing that comes later."""
+    kit.tools["python"] = python_tool(CommandSpec(seconds=20.0), FOUND)
+    assert "some of the output was lost" in await run(kit, "x = 5; print('x' * 70_000_000)")
+    assert await run(kit, "print('second', x)") == "second 5"

@@ -39,6 +39,7 @@ QUIET_S = 0.5
 MAX_MESSAGE = 64_000_000
 """The largest message taken from a kernel, in bytes; a larger one is dropped."""
 LOG_CHARS = 2_000
+_LOST = b"\n(some of the output was lost: print less at once)\n"
 _PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
 _OPTIONS = ("--HistoryManager.enabled=False", "--InteractiveShell.colors=nocolor", "--log-level=ERROR")
 _INSIDE = Path(__file__).with_name("inside.py")
@@ -151,6 +152,15 @@ class Kernel:
     async def _greet(self) -> None:
         """Wait until it publishes what it does, then give it its first cell."""
         first = Capture(LOG_CHARS)
+        await self._hear()
+        names = json.dumps(self._bridge.names)
+        connect = f"tools = Tools({str(self._bridge.path)!r}, {self._bridge.token!r}, {names})"
+        ran = await self._cell(f"{_INSIDE.read_text()}\n{connect}\ndel Tools, annotations, __all__\n", first)
+        if ran.how != "ok":
+            raise ToolFailed(f"the kernel does not take its first cell: {first.text()[-500:]}")
+
+    async def _hear(self) -> None:
+        """Wait until what it publishes arrives."""
         while True:
             if self._process.ended:
                 raise ToolFailed(f"the kernel ended as it started: {self._process.capture.text()[-500:]}")
@@ -160,11 +170,13 @@ class Kernel:
             except queue.Empty:
                 continue
             break
-        names = json.dumps(self._bridge.names)
-        connect = f"tools = Tools({str(self._bridge.path)!r}, {self._bridge.token!r}, {names})"
-        ran = await self._cell(f"{_INSIDE.read_text()}\n{connect}\ndel Tools, annotations, __all__\n", first)
-        if ran.how != "ok":
-            raise ToolFailed(f"the kernel does not take its first cell: {first.text()[-500:]}")
+
+    async def _listen_anew(self) -> None:
+        """A message that was too large has cut the line on which it publishes: take up another."""
+        channel = self._client.iopub_channel
+        channel.stop()
+        channel.socket = self._client.connect_iopub()
+        await asyncio.wait_for(self._hear(), READY_S)
 
     async def _cell(self, code: str, capture: Capture) -> Ran:
         """Send one cell and take what it prints until the kernel is idle again."""
@@ -176,9 +188,11 @@ class Kernel:
                 try:
                     message = await self._client.get_iopub_msg(timeout=QUIET_S if answered else POLL_S)
                 except queue.Empty:
-                    if answered:
-                        break  # it printed more than its socket holds, and the word that it is idle was dropped
-                    continue
+                    if not answered:
+                        continue
+                    capture.feed(_LOST)  # more than its socket holds, and the word that it is idle was dropped
+                    await self._listen_anew()
+                    break
                 if message["parent_header"].get("msg_id") != asked:
                     continue
                 if message["content"].get("execution_state") == "idle":
