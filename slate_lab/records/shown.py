@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["plain_block", "safe_block", "safe_markdown"]
+__all__ = ["plain_block", "quiet_markdown", "safe_block", "safe_markdown"]
 
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])?|\x9b[0-?]*[ -/]*[@-~]"
@@ -44,9 +44,19 @@ def safe_block(text: str) -> str:
 
 def safe_markdown(text: str) -> str:
     """The same, in which HTML is shown as text and no image is loaded; code marks keep what they hold."""
+    return _tame(safe_block(text))
+
+
+def quiet_markdown(text: str) -> str:
+    """A whole answer: it keeps its own headings and fences, but HTML is shown as text and no image is loaded."""
+    text = plain_block(text)
+    mark = _open_fence(text)
+    return _tame(f"{text}\n{mark}" if mark else text)
+
+
+def _tame(text: str) -> str:
     parts: list[str] = []
     at = 0
-    text = safe_block(text)
     for code in _CODE.finditer(text):
         parts += [_TAG.sub(r"\\\g<0>", text[at : code.start()]), code[0]]
         at = code.end()

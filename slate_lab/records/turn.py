@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from slate_lab.records.call import Usage, usd
+from slate_lab.records.shown import quiet_markdown
 
 __all__ = ["SLOT_EVENTS", "Delivery", "HistoryEntry", "SlotEvent", "SlotEventKind", "Turn"]
 
@@ -119,7 +120,7 @@ class Turn(Struct, frozen=True, kw_only=True):
         return self.text
 
     def _repr_markdown_(self) -> str:
-        return self.text
+        return quiet_markdown(self.text)
 
     def _repr_pretty_(self, p: Any, cycle: bool) -> None:
         p.text(self.text)

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from slate_lab.records import Episode, Evidence, Finding, Limits, Usage, is_episode_id, is_thread_id, near, usd
+from slate_lab.records import Episode, Evidence, Finding, Limits, Turn, Usage, is_episode_id, is_thread_id, near, usd
 
 
 def test_absent_is_not_zero_and_sums_keep_it():
@@ -69,3 +69,10 @@ def test_an_episode_renders_six_sections_in_order_with_its_evidence():
     assert "`a.md` (created)" in text
     assert "## Open Issues\nNone." in text
     assert episode.ratio == 3
+
+
+def test_an_answer_in_a_cell_loads_nothing():
+    """A turn is shown as Markdown with its own headings, but an image of an answer is not fetched, and HTML is text."""
+    text = "# Done\n![x](http://evil.example/k.png) <img src=x onerror=alert(1)> `<b>` \x1b[31mred"
+    shown = Turn(session="c1", n=1, thread="t1", prompt="?", text=text)._repr_markdown_()
+    assert shown == "# Done\n\\![x](http://evil.example/k.png) \\<img src=x onerror=alert(1)> `<b>` red"
