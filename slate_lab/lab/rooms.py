@@ -29,7 +29,7 @@ from slate_lab.weave.asking import Asking
 from slate_lab.weave.brief import random_fence, seeded_fence
 from slate_lab.weave.dispatch import Dispatcher
 from slate_lab.weave.functions import Functions, check_names
-from slate_lab.weave.loop import LoopThread, refuse_on
+from slate_lab.weave.loop import AT_END_S, LoopThread, refuse_on
 from slate_lab.weave.mcp import Servers
 from slate_lab.weave.purse import Purse
 from slate_lab.weave.recall import memory_tools
@@ -176,7 +176,7 @@ class Rooms:
                     ending.callback(_save, self.cassette)
                 ending.callback(self.dispatcher.give_up)
                 ending.callback(self.slots.close)
-                ending.callback(self.loop.stop)
+                ending.callback(self._stop)
                 ending.callback(lambda: self.loop.run(self.shelf.aclose()).result())
                 ending.callback(self.toolbox.close)
                 ending.callback(lambda: self.loop.run(self.units.aclose()).result())
@@ -186,6 +186,14 @@ class Rooms:
                 except KeyboardInterrupt:
                     self.dispatcher.cancel_all(compress=False)
                     self.loop.run(self.dispatcher.settled()).result()
+
+    def _stop(self) -> None:
+        """End the loop; a blocking call that goes on all the same is an event and a Python warning."""
+        if not self.loop.stop():
+            text = f"a blocking call still runs {AT_END_S:g} s after its lab was closed: it was left behind"
+            if not self.store.read_only:
+                self.store.events.add("lab.left_behind", data={"after_s": AT_END_S})
+            warnings.warn(f"{text}, and Python waits for it when the program ends", RuntimeWarning, stacklevel=2)
 
     def require_thread(self, id: str) -> Thread:
         """The thread of that id; raises `LabError` with near ids if there is none."""

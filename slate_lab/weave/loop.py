@@ -11,11 +11,15 @@ import concurrent.futures
 import os
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from slate_lab.errors import LabError
 
-__all__ = ["LoopThread", "refuse_on"]
+__all__ = ["AT_END_S", "LoopThread", "refuse_on"]
+
+AT_END_S = 5.0
+"""How long the end waits for blocking calls that still run in threads."""
 
 T = TypeVar("T")
 
@@ -26,6 +30,8 @@ class LoopThread:
     def __init__(self, name: str = "slate-lab") -> None:
         self._pid = os.getpid()
         self.loop = asyncio.new_event_loop()
+        self._aside = ThreadPoolExecutor(thread_name_prefix=f"{name}-aside")
+        self.loop.set_default_executor(self._aside)
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
@@ -38,12 +44,20 @@ class LoopThread:
         """Run `work` there; from any other thread."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
-    def stop(self) -> None:
-        """End the loop: what still runs is cancelled and waited for. A second call does nothing."""
+    def stop(self, *, at_end_s: float = AT_END_S) -> bool:
+        """End the loop: what still runs is cancelled and waited for. A second call does nothing.
+
+        Returns:
+            False if a blocking call still runs in a thread after `at_end_s` seconds: it is left behind.
+        """
         if self.loop.is_closed():
-            return
+            return True
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
+        ending = threading.Thread(target=self._aside.shutdown, kwargs={"cancel_futures": True}, daemon=True)
+        ending.start()
+        ending.join(at_end_s)
+        return not ending.is_alive()
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -55,7 +69,6 @@ class LoopThread:
             if left:
                 self.loop.run_until_complete(asyncio.wait(left, timeout=5))
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-            self.loop.run_until_complete(self.loop.shutdown_default_executor())
         finally:
             self.loop.close()
 

@@ -150,7 +150,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("any")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(text=st.one_of(BLOCKS, FLOWS, st.text()))
 @example(text="? ?\n")
 @example(text='"\\x"')
@@ -166,7 +166,7 @@ def test_any_yaml_loads_or_raises_config_error(project: Path, text: str) -> None
         load_config(project, home=project / "home")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(text=st.one_of(st.text(alphabet='{}[],:"\\u0123456789abcdefeE+-.nulltrs \n'), st.text()))
 def test_any_json_is_read_or_refused(text: str) -> None:
     """Whatever stands in slate.json, the reader gives a table or says why not, and agrees with the standard library."""

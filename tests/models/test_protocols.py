@@ -37,7 +37,7 @@ RECORDED = {speech.name: recorded(speech) for speech in ALL}
 
 
 @every
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_any_chunking_gives_the_same_reply(speech: Speech, data: st.DataObject) -> None:
     """A recorded stream, cut anywhere, with any line ends, is the same reply."""
@@ -64,7 +64,7 @@ def test_one_byte_at_a_time(speech: Speech) -> None:
 
 
 @every
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_a_damaged_stream_is_a_reply_or_a_fault(speech: Speech, data: st.DataObject) -> None:
     """Whatever bytes are changed, lost or added: a reply, a refusal, or a `Fault`; never another exception."""
@@ -84,7 +84,7 @@ NONSENSE = st.recursive(
 
 
 @every
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_any_value_may_stand_in_a_field(speech: Speech, data: st.DataObject) -> None:
     """Fields of another type than meant are no crash."""

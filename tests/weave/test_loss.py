@@ -120,7 +120,7 @@ _word = st.text(alphabet=st.characters(exclude_categories=("Cs",)), min_size=1, 
 _texts = st.lists(_word, min_size=1, max_size=30).map(" ".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(text=_texts, data=st.data())
 def test_words_quoted_from_a_fact_are_never_invented(text: str, data: st.DataObject):
     """Whatever the fact holds, a run of its words is known."""

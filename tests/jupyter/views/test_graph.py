@@ -64,7 +64,7 @@ def folded(old: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     return {**old, **{k: v for k, v in change.items() if k not in ("nodes", "gone")}, "nodes": nodes}
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(weaves(most=8), weaves(most=8))
 def test_a_patch_makes_the_new_snapshot(old: tuple[list[Thread], list], new: tuple[list[Thread], list]) -> None:
     """Old snapshot and patch give the new snapshot, for any two weaves; both are JSON."""
