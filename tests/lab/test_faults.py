@@ -276,7 +276,7 @@ def test_a_cap_in_dollars_on_an_unknown_price_is_refused(project, how):
         assert lab.thread("x", type="query").cost_usd is None
 
 
-def test_close_does_not_wait_for_ever_for_a_blocking_call(open_lab):
+def test_close_does_not_wait_for_ever_for_a_blocking_call(open_lab, tmp_path):
     """A call in a thread that does not return is left behind after a few seconds; a warning and an event say so."""
     running, free = threading.Event(), threading.Event()
 
@@ -285,13 +285,13 @@ def test_close_does_not_wait_for_ever_for_a_blocking_call(open_lab):
         free.wait(60)
         return "late"
 
-    lab = open_lab(sl.ScriptedModel(answer, blocking=True), store="kept.db")
+    lab = open_lab(sl.ScriptedModel(answer, blocking=True), store=tmp_path / "kept.db")
     lab.dispatch("x", type="query")
     assert running.wait(30)
     try:
         with pytest.warns(RuntimeWarning, match="was left behind"):
             lab.close()
-        with sl.Lab.open(lab.root, store="kept.db") as again:
+        with sl.Lab.open(lab.root, store=tmp_path / "kept.db") as again:
             assert "lab.left_behind" in {event.kind for event in again.events()}
     finally:
         free.set()
