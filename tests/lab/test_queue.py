@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import signal
 import threading
+import time
 
 import pytest
 
@@ -43,6 +44,8 @@ def test_who_holds_and_who_waits_is_visible_in_status_handle_and_frame(open_lab)
     handles = [lab.dispatch(f"Task {i}.", type="query", name=f"n{i}") for i in range(4)]
     last = lab.dispatch("After.", type="query", after=[handles[3].id])
     gate.until(2)
+    while handles[3].position is None:  # it joins the line on the lab's loop
+        time.sleep(0.01)
     queue = lab.status()["queue"]
     assert (queue["permits"], queue["free"]) == (2, 0)
     assert [(h["id"], h["label"], h["route"]) for h in queue["holding"]] == [
