@@ -30,10 +30,11 @@ def plain_carried(carried: object, *, hide: Hide = as_is) -> Carried | None:
     return Carried(route=carried.route, parts=tuple(parts))
 
 
-def turn_parts(message: Message, route: Route) -> Iterator[Part]:
+def turn_parts(message: Message, route: Route | None) -> Iterator[Part]:
     """The parts of a turn of the model: as it wrote them, where this route wrote them; else its text, then its calls.
 
-    Calls and text that the parts do not name follow at the end, so that nothing of the turn is lost.
+    Without a route nothing opaque goes back. Calls and text that the parts do not name follow at the end, so that
+    nothing of the turn is lost.
     """
     carried = message.carried
     if carried is None or carried.route != str(route):

@@ -61,9 +61,9 @@ _GEMINI = Capabilities(window=1_000_000, efforts=("minimal", "low", "medium", "h
 _OSS = Capabilities(window=131_072, efforts=("low", "medium", "high"))
 
 _MODELS: Mapping[tuple[str, str], Capabilities] = {
-    ("openai", "gpt-6.1-sol"): _GPT,
-    ("openai", "gpt-6-luna"): msgspec.structs.replace(_GPT, max_output=None),
-    ("anthropic", "claude-sonnet-5-5"): _CLAUDE,
+    ("openai", "gpt-6.1-sol"): msgspec.structs.replace(_GPT, efforts=_GPT.efforts[1:]),  # it always thinks
+    ("openai", "gpt-6-luna"): _GPT,
+    ("anthropic", "claude-sonnet-5-5"): msgspec.structs.replace(_CLAUDE, efforts=_CLAUDE.efforts[1:]),  # likewise
     ("anthropic", "claude-haiku-5-5"): _CLAUDE,
     ("gemini", "gemini-3.8-flash"): _GEMINI,
     ("groq", "openai/gpt-oss-120b"): _OSS,

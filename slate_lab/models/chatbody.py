@@ -24,10 +24,12 @@ class Dialect(Struct, frozen=True, kw_only=True):
     Attributes:
         max_tokens: the name of the cap on the answer.
         hidden_reasoning: the reported total holds reasoning that no field names.
+        says_one_call: it must be told to call one tool at a time; where it is not, it does so by itself.
     """
 
     max_tokens: str = "max_tokens"
     hidden_reasoning: bool = False
+    says_one_call: bool = True
 
 
 def dialect_of(host: str) -> Dialect:
@@ -35,7 +37,9 @@ def dialect_of(host: str) -> Dialect:
     if host == "api.openai.com" or host.endswith(".openai.azure.com"):
         return Dialect(max_tokens="max_completion_tokens")
     if host == "generativelanguage.googleapis.com":
-        return Dialect(hidden_reasoning=True)
+        return Dialect(hidden_reasoning=True, says_one_call=False)  # refuses names it lacks
+    if host == "embedded.invalid":
+        return Dialect(says_one_call=False)
     return Dialect()
 
 
@@ -56,6 +60,8 @@ def chat_body(
             {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
             for t in request.tools
         ]
+        if dialect.says_one_call and not capabilities.parallel_tools:
+            body["parallel_tool_calls"] = False
     if request.schema is not None:
         form = {"name": "answer", "schema": request.schema, "strict": is_strict(request.schema)}
         body["response_format"] = {"type": "json_schema", "json_schema": form}

@@ -42,6 +42,8 @@ class ChatDraft(Draft):
         if usage or "x_groq" in chunk:
             self._take_usage(usage or chunk["x_groq"])
         choices = chunk.get("choices")
+        if choices is None and not usage and "x_groq" not in chunk:
+            self._ignore(chunk.get("object") or chunk.get("type"))
         if not choices or not isinstance(choices, list):
             return ""
         choice = choices[0]

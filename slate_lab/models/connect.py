@@ -78,6 +78,8 @@ def _remote(
         if replay is None or replay.mode == "record":
             raise missing
         transport = _NoKey(missing)  # a recording needs no key
+    if not (key.isascii() and key.isprintable()):
+        raise ModelError("auth", f"{route}: the key in {spec.api_key_env} holds a line break or a sign that no key has")
     return wire(
         route,
         str(spec.base_url),

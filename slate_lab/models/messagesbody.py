@@ -27,6 +27,7 @@ BUDGETS = {"minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 16_384, "xhi
 
 _LEAST = 1_024  # tokens of thinking, and of the answer beside them
 _BY_BUDGET = re.compile(r"claude-(?:2|3|instant|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:-20\d{6})?$)")
+_UNBOUND = re.compile(r"claude-(?:opus|sonnet|haiku)-(?:4-[6-9]|5)(?:-20\d{6})?$")
 _CACHE = {"type": "ephemeral"}
 
 
@@ -37,11 +38,14 @@ class Manner(Struct, frozen=True, kw_only=True):
         adaptive: thinking is asked for by an effort word; else by a budget of tokens.
         formats: a JSON Schema is given as the format of the answer; else as the one tool that must be called.
         caches: the beginning of a prompt is kept where it is marked.
+        bound: what it thought is refused once anything before it has changed; here what is left of the limits is said
+            anew with each turn, so it is not sent back.
     """
 
     adaptive: bool = False
     formats: bool = False
     caches: bool = False
+    bound: bool = False
 
 
 def manner_of(host: str, model_id: str) -> Manner:
@@ -49,7 +53,7 @@ def manner_of(host: str, model_id: str) -> Manner:
     if host != "api.anthropic.com":
         return Manner()
     new = _BY_BUDGET.match(model_id) is None
-    return Manner(adaptive=new, formats=new, caches=True)
+    return Manner(adaptive=new, formats=new, caches=True, bound=new and _UNBOUND.match(model_id) is None)
 
 
 def messages_body(
@@ -67,7 +71,7 @@ def messages_body(
     going_on = manner.caches and bool(request.tools)  # a conversation: what is sent now is sent again
     if system := "\n\n".join(tokens.clean(m.text) for m in request.messages if m.role == "system" and m.text.strip()):
         body["system"] = _cached([{"type": "text", "text": system}]) if going_on else system
-    turns = _turns(request.messages, route)
+    turns = _turns(request.messages, None if manner.bound else route)
     if going_on and turns:
         _cached(turns[-1]["content"])
     body["messages"] = turns
@@ -84,7 +88,7 @@ def messages_body(
     return body
 
 
-def _turns(messages: tuple[Message, ...], route: Route) -> list[dict[str, Any]]:
+def _turns(messages: tuple[Message, ...], route: Route | None) -> list[dict[str, Any]]:
     """The turns, user and assistant by turns: results of tools are a user's, and neighbours are one."""
     turns: list[dict[str, Any]] = []
     for message in messages:
@@ -99,7 +103,7 @@ def _turns(messages: tuple[Message, ...], route: Route) -> list[dict[str, Any]]:
     return turns
 
 
-def _content(message: Message, route: Route) -> list[dict[str, Any]]:
+def _content(message: Message, route: Route | None) -> list[dict[str, Any]]:
     if message.role == "tool":
         text = tokens.clean(message.text)
         return [{"type": "tool_result", "tool_use_id": message.call_id or "", "content": text}]

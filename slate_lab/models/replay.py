@@ -19,10 +19,12 @@ import msgspec
 
 from slate_lab.models.cassette import Cassette, Recording, body_of, pack, request_key
 from slate_lab.models.redact import HIDDEN
+from slate_lab.models.unpack import Unpacker
 
 __all__ = ["Cassette", "ReplayTransport"]
 
 KEPT_HEADERS = ("content-type",)
+MAX_BYTES = 64 * 1024 * 1024  # of an unpacked body
 _PLAIN_HEADERS = frozenset(
     {"accept", "accept-encoding", "content-type", "content-length", "host", "user-agent", "connection"}
 )
@@ -142,10 +144,16 @@ def _answer(recording: Recording, request: httpx.Request) -> httpx.Response:
 
 def _plain(response: httpx.Response, chunks: list[bytes]) -> list[bytes]:
     """The chunks without content encoding: a compressed body becomes one readable chunk."""
-    encoding = response.headers.get("content-encoding", "identity")
-    if encoding == "identity":
+    coding = response.headers.get("content-encoding", "identity")
+    if coding == "identity":
         return chunks
-    return [httpx.Response(200, headers={"content-encoding": encoding}, content=b"".join(chunks)).content]
+    unpacker, pieces, size = Unpacker(coding), [], 0
+    for piece in (piece for chunk in chunks for piece in unpacker.feed(chunk)):
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_BYTES:  # what follows the end of the answer
+            break
+    return [b"".join(pieces)]
 
 
 def _secrets_of(request: httpx.Request) -> list[bytes]:

@@ -19,7 +19,8 @@ from slate_lab.models.faults import is_transient
 
 __all__ = ["Exhausted", "RetrySpec", "Stop", "Wait", "backoff_s", "plan_retry", "retry_after_s", "retryable_status"]
 
-_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,9})?", re.ASCII)
+_MOST_S = 1e9  # about 32 years; a longer wait is as good as this one, and its end has a date
 _DATE = re.compile(r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? ", re.ASCII)
 
 
@@ -69,20 +70,20 @@ def retry_after_s(headers: Iterable[tuple[str, str]], *, now_ns: int) -> float |
     found = {name.lower(): value.strip() for name, value in headers}
     ms = found.get("retry-after-ms", "")
     if _NUMBER.fullmatch(ms):
-        return float(ms) / 1000
+        return min(float(ms) / 1000, _MOST_S)
     value = found.get("retry-after", "")
     if _NUMBER.fullmatch(value):
-        return float(value)
+        return min(float(value), _MOST_S)
     return _until(value, now_ns) if _DATE.match(value) else None
 
 
 def _until(value: str, now_ns: int) -> float | None:
     try:
         at = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # also figures that no date can hold
         return None
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
-    return float(max(0, math.ceil(at.timestamp() - now_ns / 1e9)))
+    return min(float(max(0, math.ceil(at.timestamp() - now_ns / 1e9))), _MOST_S)
 
 
 def backoff_s(attempt: int, *, spec: RetrySpec, random: float) -> float:

@@ -24,6 +24,7 @@ from slate_lab.models.protocol import Capabilities, Delta
 from slate_lab.models.redact import Secret, basic, hide, is_credential, plain_url, redact
 from slate_lab.models.refusals import read_refusal, refusal_fault
 from slate_lab.models.retry import RetrySpec, retry_after_s
+from slate_lab.models.unpack import unpacked
 from slate_lab.records import Reply, Request, Route
 
 __all__ = ["WireModel"]
@@ -192,7 +193,7 @@ class WireModel(ABC):
             return Fault("bad-request", text, status=response.status_code)
         body = b""
         try:
-            async for chunk in response.aiter_bytes():
+            async for chunk in unpacked(response):
                 body += chunk
                 if len(body) > MAX_ERROR_BYTES:
                     break
@@ -239,9 +240,9 @@ class WireModel(ABC):
 
 
 def _body(response: httpx.Response) -> AsyncIterator[bytes]:
-    """The chunks as they came; only an encoded body takes the longer way through httpx."""
+    """The chunks as they came; only a packed body is unpacked on the way."""
     if "content-encoding" in response.headers:
-        return response.aiter_bytes()
+        return unpacked(response)
     assert isinstance(response.stream, httpx.AsyncByteStream)
     return response.stream.__aiter__()
 

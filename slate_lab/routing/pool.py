@@ -38,12 +38,12 @@ POOL: tuple[LogicalModel, ...] = (
     LogicalModel(
         model="gpt-sol",
         capability_rating=80,
-        effort="off",
+        effort="low",
         cost_rating=55,
         preferred_provider="openai",
         providers={"openai": "gpt-6.1-sol"},
         guidelines="Hard coding, analysis and reviews with many tool calls.",
-        cautions="Thinking is off: replace the effort where a task needs it. Dearer from 272,000 tokens.",
+        cautions="It always thinks, here a little: replace the effort for more. Dearer from 272,000 tokens.",
     ),
     LogicalModel(
         model="claude-haiku",
@@ -58,12 +58,12 @@ POOL: tuple[LogicalModel, ...] = (
     LogicalModel(
         model="claude-sonnet",
         capability_rating=80,
-        effort="off",
+        effort="low",
         cost_rating=55,
         preferred_provider="anthropic",
         providers={"anthropic": "claude-sonnet-5-5"},
         guidelines="Coding, research and reviews that need care over many turns.",
-        cautions="Thinking is off: replace the effort where a task needs it.",
+        cautions="It always thinks, here a little: replace the effort for more.",
     ),
     LogicalModel(
         model="gemini-flash",

@@ -9,6 +9,7 @@ import pytest
 
 from models.speech import ALL, CHAT, MESSAGES, RESPONSES, ROUTE, Speech
 from slate_lab.errors import ModelError
+from slate_lab.models.chatbody import chat_body, dialect_of
 from slate_lab.models.messagesbody import Manner, manner_of, messages_body
 from slate_lab.models.protocol import Capabilities
 from slate_lab.models.responsesbody import responses_body
@@ -121,6 +122,9 @@ def test_what_the_model_thought_goes_back_to_its_own_route(speech: Speech, write
     assert [item["type"] for item in items(ROUTE)] == ["reasoning", said, called, "reasoning", called]
     assert items(ROUTE)[0] == sealed
     assert [item["type"] for item in items(Route("other", "m"))] == [said, called, called]
+    if speech is MESSAGES:
+        bound = claude(request, Manner(adaptive=True, bound=True))["messages"][1]["content"]
+        assert [block["type"] for block in bound] == [said, called, called]
 
 
 @every
@@ -140,7 +144,8 @@ def test_a_schema(speech: Speech) -> None:
 @pytest.mark.parametrize(
     ("host", "model", "manner"),
     [
-        ("api.anthropic.com", "claude-sonnet-5-5", Manner(adaptive=True, formats=True, caches=True)),
+        ("api.anthropic.com", "claude-sonnet-5-5", Manner(adaptive=True, formats=True, caches=True, bound=True)),
+        ("api.anthropic.com", "claude-sonnet-5", Manner(adaptive=True, formats=True, caches=True)),
         ("api.anthropic.com", "claude-opus-4-6", Manner(adaptive=True, formats=True, caches=True)),
         ("api.anthropic.com", "claude-sonnet-4-5-20250929", Manner(caches=True)),
         ("api.anthropic.com", "claude-sonnet-4-20250514", Manner(caches=True)),
@@ -200,7 +205,18 @@ def test_one_tool_at_a_time_and_a_cap(speech: Speech) -> None:
     elif speech is MESSAGES:
         assert (sent["tool_choice"]["disable_parallel_tool_use"], sent["max_tokens"]) == (True, 7)
     else:
-        assert sent["max_tokens"] == 7
+        assert (sent["parallel_tool_calls"], sent["max_tokens"]) == (False, 7)
+    assert "parallel_tool_calls" not in body(speech, Request(messages=TALK), Capabilities(parallel_tools=False))
+
+
+@pytest.mark.parametrize("host", ["generativelanguage.googleapis.com", "embedded.invalid"])
+def test_one_tool_at_a_time_is_not_said_where_the_word_is_unknown(host: str) -> None:
+    """Gemini refuses names that it does not know; the embedded server calls one tool at a time by itself."""
+    request = Request(messages=TALK, tools=(TOOL,))
+    able = Capabilities(parallel_tools=False)
+    assert "parallel_tool_calls" not in chat_body(
+        request, "m", capabilities=able, dialect=dialect_of(host), stream=True
+    )
 
 
 @every

@@ -65,6 +65,15 @@ def test_a_missing_key_names_its_variable() -> None:
     assert caught.value.kind == "auth"
 
 
+@pytest.mark.parametrize("key", ["abc\r\nx-other: 1", "abcd…efgh"], ids=["line-break", "not-ascii"])
+def test_a_key_that_no_header_can_hold_is_refused_unshown(key: str) -> None:
+    """It names its variable, before anything is sent, and shows nothing of the key."""
+    with pytest.raises(ModelError, match="SHOP_KEY") as caught:
+        open_model(spec(apiKeyEnv="SHOP_KEY"), env={"SHOP_KEY": key})
+    assert caught.value.kind == "auth"
+    assert "abc" not in "".join(traceback.format_exception(caught.value)).replace("format", "")
+
+
 async def test_a_recording_needs_no_key(tmp_path: Path) -> None:
     """With a cassette the model opens without its key; only going out needs it."""
     model = open_model(spec(apiKeyEnv="SHOP_KEY"), replay=Cassette(tmp_path / "r.jsonl", "auto"))

@@ -224,6 +224,13 @@ def test_events_of_unknown_kinds_are_left_out_and_counted(speech: Speech) -> Non
     assert reply.ignored == {"new.kind": 2, "no type": 1}
 
 
+def test_chunks_of_unknown_kinds_are_counted_in_chat() -> None:
+    """A chunk that holds neither choices nor usage means nothing, and the reply says that it came."""
+    odd = [event({"object": "shop.note", "x": 1}), event({"x": 1})]
+    reply = CHAT.read([*CHAT.head, *odd, CHAT.text("hi"), *CHAT.tail("stop")])
+    assert (reply.text, reply.ignored) == ("hi", {"shop.note": 1, "no type": 1})
+
+
 @pytest.mark.parametrize(
     ("speech", "chunks", "text", "finish"),
     [

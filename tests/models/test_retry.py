@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from slate_lab.models.retry import RetrySpec, backoff_s, retry_after_s, retryable_status
+from slate_lab.models.faults import Fault
+from slate_lab.models.retry import RetrySpec, Stop, backoff_s, plan_retry, retry_after_s, retryable_status
 
 NOW = 1_767_225_600_400_000_000  # 2026-01-01T00:00:00.400Z
 
@@ -30,6 +31,13 @@ NOW = 1_767_225_600_400_000_000  # 2026-01-01T00:00:00.400Z
         pytest.param([("Retry-After", "٣")], None, id="other-digits"),
         pytest.param([("Retry-After", "1_0")], None, id="underscore"),
         pytest.param([("Retry-After", "9" * 400)], None, id="absurd"),
+        pytest.param([("Retry-After", "9" * 12)], 1e9, id="longer-than-any-cap"),
+        pytest.param([("retry-after-ms", "9" * 15)], 1e9, id="milliseconds-longer-than-any-cap"),
+        pytest.param([("Retry-After", "Fri, 31 Dec 9999 23:59:59 -2300")], 1e9, id="date-behind-the-last-year"),
+        pytest.param([("Retry-After", "Mon, 01 Jan 2026 00:00:00 +99999999999999")], None, id="zone-no-clock-holds"),
+        pytest.param(
+            [("Retry-After", "Mon, 01 Jan 99999999999999999999 00:00:00 GMT")], None, id="year-no-clock-holds"
+        ),
         pytest.param([("Retry-After", "Thu, 99 Jan 2026 00:00:05 GMT")], None, id="no-such-date"),
         pytest.param([("Retry-After", "")], None, id="empty"),
         pytest.param([], None, id="absent-is-not-zero"),
@@ -57,3 +65,12 @@ def test_backoff_doubles_with_jitter_and_is_capped() -> None:
     spec = RetrySpec(max_wait_s=10)
     assert [backoff_s(n, spec=spec, random=1.0) for n in (1, 2, 3, 9, 5000)] == [0.5, 1, 2, 10, 10]
     assert backoff_s(2, spec=spec, random=0.0) == 0.5
+
+
+def test_the_longest_wait_has_an_end_that_can_be_named() -> None:
+    """Whatever a provider asks for, the call stops with the time to come back."""
+    wait = retry_after_s([("Retry-After", "Fri, 31 Dec 9999 23:59:59 -2300")], now_ns=NOW)
+    fault = Fault("retry-exhausted", "busy", transient=True, retry_after_s=wait)
+    plan = plan_retry(fault, attempt=1, delivered=False, spec=RetrySpec(), random=0.5, now_ns=NOW)
+    assert isinstance(plan, Stop)
+    assert "come back at 2057-" in plan.error.message

@@ -139,8 +139,8 @@ def test_problems_of_names_and_providers(
         ({"add": [{**MINE, "cautions": " "}]}, ["blank: add[0].cautions"]),
         ({"add": [{**MINE, "providers": {"ollama": " "}}]}, ["blank: add[0].providers.ollama"]),
         ({"add": [{**MINE, "providers": {"olama": "x"}, "preferredProvider": "olama"}]}, ["unknown_provider: "]),
-        ({"replace": {"gpt-sol": {"effort": "low"}}}, ["ratings_needed: replace.gpt-sol.effort"]),
-        ({"replace": {"gpt-sol": {"effort": "low", "costRating": 9}}}, ["ratings_needed: replace.gpt-sol.effort"]),
+        ({"replace": {"gpt-sol": {"effort": "high"}}}, ["ratings_needed: replace.gpt-sol.effort"]),
+        ({"replace": {"gpt-sol": {"effort": "high", "costRating": 9}}}, ["ratings_needed: replace.gpt-sol.effort"]),
         ({"replace": {"gpt-sol": {"effort": None}}}, ["missing_value: replace.gpt-sol"]),
         ({"replace": {"gpt-sol": {}}}, ["empty_edit: replace.gpt-sol"]),
         ({"replace": {"gpt-so": {"costRating": 1}}}, ["unknown_model: replace.gpt-so"]),
@@ -159,7 +159,7 @@ def test_problems_of_edits(tmp_path: Path, edits: dict[str, Any], expected: list
 def test_all_problems_at_once_with_their_lines(tmp_path: Path) -> None:
     """Every problem is collected, any one blocks, and each says where it stands."""
     (tmp_path / "slate.yaml").write_text(
-        "defaultModel: gpt_sol\nmodels:\n  exclude: [nobody]\n  replace:\n    gpt-sol: {effort: low}\n"
+        "defaultModel: gpt_sol\nmodels:\n  exclude: [nobody]\n  replace:\n    gpt-sol: {effort: high}\n"
     )
     loaded = load_config(tmp_path, home=tmp_path / "home")
     with pytest.raises(ConfigError) as caught:
@@ -227,7 +227,7 @@ def test_the_preferred_provider_answers_unless_its_key_is_missing(tmp_path: Path
 def test_the_effort_is_fixed_and_known(tmp_path: Path) -> None:
     """The grant carries the definition's effort; `off` sends none where there are none; an unknown one is refused."""
     policy = resolve(tmp_path, models={"add": [MINE, {**MINE, "model": "keen", "effort": "high"}]})
-    assert policy.route("gpt-sol", {"OPENAI_API_KEY": "k"}).effort == "off"
+    assert policy.route("gpt-luna", {"OPENAI_API_KEY": "k"}).effort == "off"
     assert policy.route("mine", {}).effort is None
     with pytest.raises(DispatchError, match="`efforts`") as caught:
         policy.route("keen", {})
