@@ -116,6 +116,15 @@ def _verb(asked: Asked) -> int:
     return 0
 
 
+def _store(asked: Asked) -> int:
+    from slate_lab.verbs.run import run
+
+    with _opened(asked) as lab:
+        found = run(asked, lab)
+        _write(asked, found, lambda: "\n".join(found["problems"]) or "nothing is wrong with the store")
+    return 0 if found["ok"] else 1
+
+
 def _thread(asked: Asked) -> int:
     from slate_lab.verbs.follow import NoView, follow, view_of
     from slate_lab.verbs.text import episode_text
@@ -275,6 +284,7 @@ _RUN: dict[str, Callable[[Asked], int]] = {
     "trust": _trust,
     "check": _check,
     "slots": _slots,
+    "store": _store,
     "config": _config,
     "models": _models,
     "demo": _demo,

@@ -85,6 +85,13 @@ class Looking:
             model_rows(self._rooms.policy, self._rooms.env, remembered=self._rooms.store.preferences.providers())
         )
 
+    def verify(self) -> list[str]:
+        """What is wrong with the store, a sentence each: the file, its references, every episode, every counter.
+
+        Reads all of it.
+        """
+        return self._rooms.store.verify()
+
     def status(self) -> dict[str, Any]:
         """Where the lab stands: project, store, default model, permits, queue, spend, warnings."""
         spent, default = self._rooms.store.calls.spent_nusd(), self._rooms.grant(None)

@@ -85,12 +85,14 @@ class Working:
             LabError: the turn failed; the session is as it was before.
         """
         refuse_on(self._rooms.loop.loop, "lab.ask()")
-        future = self._turn(prompt, options)
-        try:
-            return future.result()
-        except KeyboardInterrupt:
-            future.cancel()
-            raise
+        with Uninterrupted() as held:
+            future = self._turn(prompt, options)
+            try:
+                held.end()
+                return future.result()
+            except KeyboardInterrupt:
+                future.cancel()
+                raise
 
     async def aask(self, prompt: str, **options: Any) -> Turn:
         """`ask` for asynchronous code, on any event loop; cancelling it cancels the turn."""

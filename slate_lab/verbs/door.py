@@ -150,6 +150,10 @@ class Door(Protocol):
         """One plain row per logical model."""
         ...
 
+    def verify(self) -> list[str]:
+        """What is wrong with the store, a sentence each."""
+        ...
+
     def status(self) -> Mapping[str, Any]:
         """The lab now, as plain values."""
         ...

@@ -191,6 +191,11 @@ def _replay(asked: Asked, door: Door, names: Mapping[str, Any]) -> Any:
     return told
 
 
+def _store(asked: Asked, door: Door, names: Mapping[str, Any]) -> dict[str, Any]:
+    problems = door.verify()
+    return {"ok": not problems, "problems": problems}
+
+
 def _config(asked: Asked, door: Door, names: Mapping[str, Any]) -> Any:
     if asked["schema"]:
         return schema()
@@ -212,6 +217,7 @@ _VERBS: dict[str, Callable[[Asked, Door, Mapping[str, Any]], Any]] = {
     "frames": _frames,
     "models": _models,
     "replay": _replay,
+    "store": _store,
     "config": _config,
     **MEMORY,
 }

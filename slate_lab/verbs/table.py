@@ -286,6 +286,12 @@ COMMANDS: tuple[Command, ...] = (
         lists=True,
     ),
     Command(
+        "store",
+        "read all of the store and list what is wrong with it",
+        (Option("action", "`verify`", choices=("verify",), needed=True),),
+        lists=True,
+    ),
+    Command(
         "config",
         "the configuration in force",
         (Option("--schema", "the JSON Schema of slate.yaml instead"),),

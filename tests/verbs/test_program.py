@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -345,3 +346,16 @@ def test_a_started_project_is_trusted(tmp_path: Path, capsys: pytest.CaptureFixt
     out, err = capsys.readouterr()
     assert err == ""
     assert '"trusted": true' in out
+
+
+def test_a_store_is_read_and_what_is_wrong_with_it_listed(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`store verify` ends with 0 on a sound store, and with 1 and a sentence where an episode was changed."""
+    assert main(["store", "verify", "--project", str(filled)]) == 0
+    assert capsys.readouterr().out == "nothing is wrong with the store\n"
+    with sqlite3.connect(filled / ".slate" / "slate.db") as db:
+        db.execute("UPDATE episode SET body = replace(body, '4.2.1', '9.9.9')")
+    db.close()
+    assert main(["store", "verify", "--json", "--project", str(filled)]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["ok"] is False
+    assert "t1.e1" in found["problems"][0]

@@ -126,6 +126,9 @@ class MemoryLab:
     def board(self) -> str:
         return "board"
 
+    def verify(self) -> list[str]:
+        return []
+
     def panel(self) -> str:
         return "panel"
 
