@@ -97,13 +97,19 @@ def _opened(asked: Asked) -> Lab:
     from slate_lab.lab import Lab
 
     root = _root(asked)
-    kept = asked.command.name in ("thread", "ask") or (root / ".slate" / "slate.db").exists()
+    kept = _keeps(asked) or (root / ".slate" / "slate.db").exists()
     with warnings.catch_warnings():  # they are told below, each on one line
         warnings.simplefilter("ignore")
         lab = Lab.open(root, store=None if kept else ":memory:")  # looking at a folder leaves nothing in it
     for warning in lab.warnings:
         print(f"slate-lab: warning: {warning}", file=sys.stderr)
     return lab
+
+
+def _keeps(asked: Asked) -> bool:
+    """Whether the command adds something, so that a project that has no store yet gets one."""
+    name = asked.command.name
+    return name in ("thread", "ask") or (name == "slate" and asked["action"] == "write")
 
 
 def _verb(asked: Asked) -> int:

@@ -125,7 +125,8 @@ class Trust:
         do = (
             "" if self.vouched is False else "; read it, then run `slate-lab trust` or `%slate trust` and open it again"
         )
-        return f"held back from {self.root.name}: {_few(self.held)}; {self.reason}{do}"
+        all_of_it = f"in all {len(self.held)}: {_few(self.held)}"  # behind what changed: that is what is to be read
+        return f"held back from {self.root.name}, because {self.reason}; {all_of_it}{do}"
 
     def allows(self, what: str | Path) -> bool:
         """Whether code or texts of the project may be used.

@@ -179,8 +179,8 @@ def _leaves(folder: FolderView) -> bool:
 
 
 def _colours(blocks: Sequence[ViewedBlock]) -> dict[str, str]:
-    """One colour for each file, in the order of its first block."""
-    files = dict.fromkeys(block.file for block in blocks)
+    """One colour for each file, by name: folders with the same files are painted alike."""
+    files = sorted({block.file for block in blocks})
     return {file: SOURCES[n % len(SOURCES)] for n, file in enumerate(files)}
 
 

@@ -53,7 +53,7 @@ class Cap:
     def remaining(self) -> dict[str, float]:
         """What is left of each limit that was set, never below 0."""
         rows = self._meter.rows() if self._meter else ()
-        return {kind: max(0.0, most - used) for kind, used, most in rows if most is not None}
+        return {kind: max(0, most - used) for kind, used, most in rows if most is not None}
 
     @property
     def exceeded(self) -> str | None:

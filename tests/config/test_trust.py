@@ -147,6 +147,7 @@ def test_a_change_asks_again(change: Callable[[Path], object], told: str, foreig
     assert trust.changes == (told,)
     assert not trust.trusted
     assert trust.reason == f"it changed since you trusted it: {told}"
+    assert trust.warning.startswith(f"held back from {foreign.name}, because {trust.reason}; in all {len(trust.held)}: ")
     assert Trust.of(foreign, home).record().trusted
     assert Trust.of(foreign, home).trusted
 
@@ -265,7 +266,7 @@ def opened(root: Path, *, warned: str, **options: Any) -> sl.Lab:
 
 def test_a_lab_warns_and_goes_on(foreign: Path) -> None:
     """Opening an untrusted project is a warning with what is held back; status says it too."""
-    with opened(foreign, warned=r"slate\.yaml: providers.*units/search\.py; you have not trusted") as lab:
+    with opened(foreign, warned=r"have not trusted.*slate\.yaml: providers.*units/search\.py; read it") as lab:
         assert lab.config.providers["openai"].base_url == "https://api.openai.com/v1"
         assert "mine" not in lab.config.providers
         assert lab.status()["held_back"] == list(lab.trust.held)

@@ -278,6 +278,18 @@ def test_looking_leaves_nothing_behind(project: Path, monkeypatch: pytest.Monkey
     assert sorted(p.name for p in project.iterdir()) == ["notes"]
 
 
+def test_the_first_write_makes_the_store(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What `slate write` says it has written is there for the next command, also in a project without a store."""
+    at = ["--project", str(project)]
+    (project / "slate.yaml").write_text("slates: [{title: Notes, folders: [{name: facts, tokenLimit: 100}]}]\n")
+    assert main(["slate", "read", "Notes/facts", *at]) == 0
+    assert not (project / ".slate").exists()
+    assert main(["slate", "write", "Notes/facts/a.md", "The gateway listens on port 8080.", *at]) == 0
+    capfd.readouterr()
+    assert main(["slate", "read", "Notes/facts/a.md", *at]) == 0
+    assert capfd.readouterr().out == "The gateway listens on port 8080.\n"
+
+
 def test_check_and_init(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """init writes a project that check finds nothing wrong with; a broken one gives 1 and every problem's line."""
     monkeypatch.chdir(tmp_path)

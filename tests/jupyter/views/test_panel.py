@@ -36,6 +36,15 @@ def test_the_bar_is_to_scale() -> None:
     assert _widths(SlatePanel([_folder(_block("b1", 30), _block("b2", 20))]).html) == [30.0, 20.0]
 
 
+def test_a_file_has_one_colour_whatever_its_blocks_order() -> None:
+    """Two folders with the same files are painted alike, though their blocks stand in another order."""
+    core, rules = _block("a", 10), _block("b", 20, file="rules.md")
+    bars = [SlatePanel([_folder(*both, policy="reject")]).html for both in ((core, rules), (rules, core))]
+    painted = [dict(re.findall(r'title="\w+ (\S+):[^>]*background:([^;"]+)', bar)) for bar in bars]
+    assert painted[0] == painted[1]
+    assert len(set(painted[0].values())) == 2
+
+
 def test_over_the_limit_the_whole_is_what_is_stored() -> None:
     """A folder whose limit was lowered is drawn to what it holds, and its figure says so."""
     html = SlatePanel([_folder(_block("b1", 150), _block("b2", 50), state="over_limit")]).html
