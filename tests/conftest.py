@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,13 @@ from typing import Any
 import pytest
 
 import slate_lab as sl
+
+
+@pytest.fixture(autouse=True, scope="session")
+def an_interrupt_arrives() -> None:
+    """Ctrl-C reaches tests and what they start, also where a shell started the suite behind it with SIGINT ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -156,7 +156,10 @@ def test_ctrl_c_ends_a_turn(served: Path) -> None:
     while time.monotonic() < end and not (store.exists() and _states(store) == ["running"]):
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    try:
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert (process.returncode, out) == (130, "")
     assert err == "slate-lab: interrupted: the turn was cancelled, the session is as before\n"
     assert _states(store) == ["cancelled"]
