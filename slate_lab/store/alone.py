@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 
 from slate_lab.errors import StoreError
 
-__all__ = ["alone"]
+__all__ = ["alone", "taken"]
 
 _LOOK_S = 0.05
 """How often a lock that another kernel holds is looked at."""
@@ -32,7 +32,7 @@ async def alone(folder: Path | None, session: str) -> AsyncIterator[None]:
         yield
         return
     lock = FileLock(folder / f"{session}.lock", thread_local=False)
-    while not _taken(lock):
+    while not taken(lock):
         await asyncio.sleep(_LOOK_S)
     try:
         yield
@@ -40,13 +40,18 @@ async def alone(folder: Path | None, session: str) -> AsyncIterator[None]:
         lock.release()
 
 
-def _taken(lock: FileLock) -> bool:
+def taken(lock: FileLock) -> bool:
+    """Whether the lock is held here now; False if a living process has it.
+
+    Raises:
+        StoreError: its folder takes no locks.
+    """
     try:
         Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:
         return False
     except (OSError, NotImplementedError) as e:
-        text = f"{lock.lock_file} cannot be locked ({e}): make its folder writable"
-        raise StoreError(text, code="read_only") from e
+        where = "make its folder writable, or put the store on a disk with file locks"
+        raise StoreError(f"{lock.lock_file} cannot be locked ({e}): {where}", code="read_only") from e
     return True

@@ -12,10 +12,11 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from msgspec import Struct
 
 from slate_lab.errors import StoreError
+from slate_lab.store.alone import taken
 from slate_lab.store.database import MEMORY, Database
 
 __all__ = ["Session", "Sessions"]
@@ -110,18 +111,7 @@ class Sessions:
         """The lock of a session, or None if a living process holds it."""
         path = self._path(number)
         lock = FileLock(path, thread_local=False)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lock.acquire(timeout=0)
-        except Timeout:
-            return None
-        except (OSError, NotImplementedError) as error:
-            raise StoreError(
-                f"{path} cannot be locked ({error}): make its folder writable, or put the store on a disk with file "
-                "locks",
-                code="read_only",
-            ) from error
-        return lock
+        return lock if taken(lock) else None
 
     def _path(self, number: int) -> Path:
         if self._folder is None:

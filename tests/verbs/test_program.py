@@ -147,40 +147,37 @@ def test_ctrl_c_ends_a_turn(served: Path) -> None:
     (folder / "slot.yaml").write_text("")
     (served / "agent" / "pipelines.yaml").write_text("schema_version: 1\ninput: {serial: [hang]}\n")
     assert main(["trust", str(served)]) == 0
-    process = subprocess.Popen(
-        [sys.executable, "-m", "slate_lab", "ask", "one"],
-        cwd=served, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
-    store = served / ".slate" / "slate.db"
-    end = time.monotonic() + 30
-    while time.monotonic() < end and not (store.exists() and _states(store) == ["running"]):
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    try:
-        out, err = process.communicate(timeout=30)
-    finally:
-        process.kill()
-    assert (process.returncode, out) == (130, "")
+    code, out, err = _interrupted(served, "ask", "one")
+    assert (code, out) == (130, "")
     assert err == "slate-lab: interrupted: the turn was cancelled, the session is as before\n"
-    assert _states(store) == ["cancelled"]
+    assert _states(served / ".slate" / "slate.db") == ["cancelled"]
 
 
 def test_ctrl_c_cancels_quietly(served: Path) -> None:
     """Exit 130 within a few seconds, one line, no traceback, no thread left running."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "slate_lab", "thread", "slow", "--type", "query"],
-        cwd=served, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
-    store = served / ".slate" / "slate.db"
-    end = time.monotonic() + 30
-    while time.monotonic() < end and not (store.exists() and _states(store) == ["running"]):
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
-    assert process.returncode == 130
+    code, out, err = _interrupted(served, "thread", "slow", "--type", "query")
+    assert code == 130
     assert (out, err.count("\n")) == ("", 1)
     assert "interrupted: t1 was cancelled" in err
-    assert _states(store) == ["cancelled"]
+    assert _states(served / ".slate" / "slate.db") == ["cancelled"]
+
+
+def _interrupted(served: Path, *words: str) -> tuple[int, str, str]:
+    """Exit code, output and errors of the program that Ctrl-C reaches once its thread runs."""
+    store = served / ".slate" / "slate.db"
+    with subprocess.Popen(
+        [sys.executable, "-m", "slate_lab", *words],
+        cwd=served, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            end = time.monotonic() + 30
+            while time.monotonic() < end and not (store.exists() and _states(store) == ["running"]):
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    return process.returncode, out, err
 
 
 def _states(store: Path) -> list[str]:

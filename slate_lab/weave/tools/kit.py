@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from slate_lab.records import ToolSpec
 from slate_lab.tokens import clean
-from slate_lab.weave.tools.sweep import Sweep
+from slate_lab.weave.tools.sweep import LINE_S, Sweep
 from slate_lab.weave.tools.workspace import ToolFailed, Version, Workspace
 
 __all__ = ["CLOSE_S", "Approve", "Artifact", "Kit", "Tool", "ToolFailed", "make_tool"]
@@ -72,6 +72,7 @@ class Kit:
 
     Args:
         max_search_bytes, max_search_s: how much one search looks at, and how long.
+        max_line_s: how long a pattern may search in one line.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Kit:
         max_chars: int = 8_000,
         max_search_bytes: int = 64_000_000,
         max_search_s: float = 10.0,
+        max_line_s: float = LINE_S,
     ) -> None:
         self.workspace = workspace
         self.thread, self.kind, self.context = thread, kind, context
@@ -99,6 +101,7 @@ class Kit:
         self.max_chars = max_chars
         self.stopped = threading.Event()
         self._max_search_bytes, self._max_search_s = max_search_bytes, max_search_s
+        self._max_line_s = max_line_s
         self._changed: dict[str, Artifact] = {}
         self._change = threading.Lock()
         self.seen: dict[str, Version | None] = {}
@@ -196,7 +199,7 @@ class Kit:
 
     def sweep(self) -> Sweep:
         """The allowance of one look through files."""
-        return Sweep(self.check, max_bytes=self._max_search_bytes, seconds=self._max_search_s)
+        return Sweep(self.check, max_bytes=self._max_search_bytes, seconds=self._max_search_s, line_s=self._max_line_s)
 
     def result(self, lines: list[str], *notes: str) -> str:
         """`lines` cut to `max_chars` at a line's end, then the notes that are not empty."""

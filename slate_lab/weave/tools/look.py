@@ -16,8 +16,6 @@ from slate_lab.weave.tools.workspace import ToolFailed
 
 __all__ = ["find", "grep", "ls", "read"]
 
-SECONDS = 2.0
-"""How long a pattern may search in one line; also how long a search that is stopped may still run."""
 MAX_LINES = 200
 """The most lines of matches or names in one result."""
 MAX_PATTERN = 1_000
@@ -158,13 +156,13 @@ def _hits(wanted: regex.Pattern[str], file: Found, sweep: Sweep) -> Iterator[str
                     return
                 if not piece.first:
                     sweep.remark(f"lines longer than {PIECE} bytes were searched in pieces")
-                hit = wanted.search(piece.text, timeout=SECONDS)
+                hit = wanted.search(piece.text, timeout=sweep.line_s)
                 if hit:
                     yield f"{file.path}:{piece.number}: {_around(piece.text, hit)}"
     except MemoryError as e:
         raise ToolFailed(f"the pattern calls itself without end in {file.path}: make it simpler") from e
     except TimeoutError:
-        sweep.skip("file", f"the pattern took over {SECONDS:g} s in a line, make it simpler")
+        sweep.skip("file", f"the pattern took over {sweep.line_s:g} s in a line, make it simpler")
     except OSError:
         sweep.skip("file", "not readable")
 

@@ -9,7 +9,10 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-__all__ = ["Sweep"]
+__all__ = ["LINE_S", "Sweep"]
+
+LINE_S = 2.0
+"""Seconds that a pattern may search in one line."""
 
 
 class Sweep:
@@ -19,14 +22,22 @@ class Sweep:
         check: raises when the worker was stopped; called at every step.
         max_bytes: how much file content may be searched.
         seconds: how long it may take.
+        line_s: how long a pattern may search in one line; also how long a search that is stopped may still run.
         clock: seconds that only grow.
     """
 
     def __init__(
-        self, check: Callable[[], None], *, max_bytes: int, seconds: float, clock: Callable[[], float] = time.monotonic
+        self,
+        check: Callable[[], None],
+        *,
+        max_bytes: int,
+        seconds: float,
+        line_s: float = LINE_S,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._check, self._clock = check, clock
         self._max_bytes, self._seconds = max_bytes, seconds
+        self.line_s = line_s
         self._left = max_bytes
         self._end = clock() + seconds
         self._kinds: Counter[str] = Counter()
